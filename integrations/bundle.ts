@@ -36,7 +36,8 @@ export function makeBundles(folder: string, target: string): string[] {
 
 if (import.meta.main) {
   const dist = join(ROOT, 'dist');
-  const entry = `${JSON.stringify(registryEntry(process.env.REVEILLE_REPOSITORY), null, 2)}\n`;
+  const { REVEILLE_REPOSITORY: address, REVEILLE_WEBSITE: website } = process.env;
+  const entry = `${JSON.stringify(registryEntry(address, website || undefined), null, 2)}\n`;
   writeFileSync(join(dist, 'server.json'), entry);
   for (const path of [...makeBundles(join(dist, 'package'), dist), join(dist, 'server.json')])
     console.log(relative(ROOT, path));

@@ -60,6 +60,16 @@ export const mcpServerSchema = z.strictObject({
   description: z.string().min(1).max(100),
   version: version.max(255),
   repository: z.strictObject({ url: z.url(), source: z.literal('github') }).optional(),
+  websiteUrl: z.url({ protocol: /^https$/ }).optional(),
+  icons: z
+    .array(
+      z.strictObject({
+        src: z.url({ protocol: /^https$/ }).max(255),
+        mimeType: z.literal('image/svg+xml'),
+        sizes: z.array(z.literal('any')),
+      }),
+    )
+    .optional(),
   packages: z.array(
     z.strictObject({
       registryType: z.literal('npm'),

@@ -88,12 +88,28 @@ export const bundleManifest = ({ server, title, about, tools }: Bundle) =>
     compatibility: { platforms: ['darwin', 'win32', 'linux'], runtimes: { node: '>=24' } },
   });
 
+/** The icon of the console, which the repository serves under the tag of the version. */
+const ICON = 'src/console/assets/icon.svg';
+
+/** Where the registry links to: the repository, its website and its icon; nothing for a repository elsewhere. */
+function placesOf(url: string | undefined, website: string | undefined) {
+  const [, path] = /^https:\/\/github\.com\/([\w.-]+\/[\w.-]+)$/.exec(url ?? '') ?? [];
+  if (path === undefined) return website === undefined ? {} : { websiteUrl: website };
+  const src = `https://raw.githubusercontent.com/${path}/v${VERSION}/${ICON}`;
+  return {
+    repository: { url, source: 'github' },
+    websiteUrl: website ?? `${url}#readme`,
+    icons: [{ src, mimeType: 'image/svg+xml', sizes: ['any'] }],
+  };
+}
+
 /**
  * The entry of the MCP registry. A package has one `mcpName`, so it has one entry: the alarms.
  *
  * @param address of the repository, whose owner the name belongs to
+ * @param website of the project; the repository by default
  */
-export function registryEntry(address?: string) {
+export function registryEntry(address?: string, website?: string) {
   const url = address?.replace(/^git\+/, '').replace(/\.git$/, '');
   return mcpServerSchema.parse({
     $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
@@ -101,7 +117,7 @@ export function registryEntry(address?: string) {
     title: 'Reveille',
     description: 'Alarms that survive restarts and wake the agent with its own words.',
     version: VERSION,
-    ...(url?.startsWith('https://github.com/') && { repository: { url, source: 'github' } }),
+    ...placesOf(url, website),
     packages: [
       {
         registryType: 'npm',

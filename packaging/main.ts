@@ -3,7 +3,8 @@
  *
  * The sources are compiled. The files that the program and its exports can load are traced and copied to `dist/package`
  * under their paths in the repository: `src/cli/run.ts` becomes `src/cli/run.js`. The dependencies are included, pinned
- * and without unused files (docs/internals/decisions/0020-package-and-start.md).
+ * and without unused files (docs/internals/decisions/0020-package-and-start.md). `dist/reveille-<version>.cdx.json` is
+ * the bill of materials.
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -24,6 +25,7 @@ import { readDocumentation } from '../site/pages.ts';
 import { manPage, outlineOf } from '../src/cli/outline/outline.ts';
 import { buildProgram } from '../src/cli/tree/program.ts';
 import { carriedManifest, EXPORTS, MAN_PAGE, type Manifest, packageManifest, ROOT, readManifest } from './manifest.ts';
+import { billOfMaterials } from './sbom.ts';
 import { mapByLine } from './source-map.ts';
 import { isInstalled, packageRootOf, traceFiles } from './trace.ts';
 
@@ -156,7 +158,7 @@ const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 
 /** Replaces the package of an earlier run. @returns the path of the tarball */
 function publishLocally(filename: string): string {
-  for (const old of globSync(['package', '*.tgz'], { cwd: DIST }))
+  for (const old of globSync(['package', '*.tgz', '*.cdx.json'], { cwd: DIST }))
     rmSync(join(DIST, old), { recursive: true, force: true });
   renameSync(STAGED, join(DIST, 'package'));
   renameSync(join(MAKING, filename), join(DIST, filename));
@@ -176,6 +178,8 @@ async function makePackage(say: (line: string) => void): Promise<void> {
     { filename: string; size: number; unpackedSize: number; entryCount: number },
   ];
   const tarball = relative(ROOT, publishLocally(packed.filename));
+  const bill = billOfMaterials(join(DIST, 'package'), readFileSync(join(ROOT, tarball)));
+  write(join(ROOT, tarball.replace(/\.tgz$/, '.cdx.json')), `${JSON.stringify(bill, null, 2)}\n`);
   const { size, unpackedSize, entryCount } = packed;
   say(`${tarball}: ${megabytes(size)}, unpacked ${megabytes(unpackedSize)} in ${entryCount} files`);
   say(`${megabytes(bytes)} of it are ${carried} dependencies; ${ours} files are compiled sources`);

@@ -1,7 +1,7 @@
 /**
  * `npm run release:check -- v1.2.3` decides whether a tag may become a release. Tag and `package.json` name one version.
  * `CHANGELOG.md` has it as its latest, with a date. Its number follows semantic versioning (https://semver.org; below
- * 1.0.0 the second number counts as the first).
+ * 1.0.0 the second number counts as the first). With `--notes` it prints the notes of the release instead.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -51,8 +51,28 @@ export function releaseProblems(tag: string, version: string, changelog: string)
   return problems;
 }
 
+/**
+ * The section of a version without its heading. Links to pages of the repository name the tag, because a release is
+ * shown elsewhere.
+ *
+ * @param address of the repository, such as `https://github.com/some-body/clock`
+ * @throws Error when the changelog does not have the version
+ */
+export function releaseNotes(version: string, changelog: string, address: string | undefined): string {
+  const section = sectionsOf(changelog).find((one) => one.version === version);
+  if (section === undefined) throw new Error(`CHANGELOG.md does not have ${version}`);
+  const notes = section.text.slice(section.text.indexOf('\n')).trim();
+  if (address === undefined) return `${notes}\n`;
+  return `${notes.replaceAll(/\]\((?![a-z]+:|#)([^)]+)\)/g, `](${address}/blob/v${version}/$1)`)}\n`;
+}
+
 if (import.meta.main) {
   const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8');
+  if (process.argv.includes('--notes')) {
+    const address = process.env.REVEILLE_REPOSITORY?.replace(/^git\+|\.git$/g, '');
+    process.stdout.write(releaseNotes(readManifest(ROOT).version, changelog, address || undefined));
+    process.exit();
+  }
   const problems = releaseProblems(process.argv[2] ?? '(none)', readManifest(ROOT).version, changelog);
   for (const problem of problems) console.error(problem);
   process.exitCode = problems.length === 0 ? 0 : 1;

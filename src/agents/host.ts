@@ -19,6 +19,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import { NO_USAGE } from '../wire/usage.ts';
 import type { Wake } from '../wire/wake.ts';
 import { a2aAgent } from './a2a/a2a.ts';
+import { OpenSessions } from './channel/open-sessions.ts';
 import { COMMAND_PRESET, commandTurn } from './command-turn.ts';
 import { type DirectAgent, DirectDeliveries } from './direct-deliveries.ts';
 import type { DaemonAnswer } from './neo/client.ts';
@@ -86,7 +87,10 @@ export class LocalAgentHost implements AgentHost {
     this.#client = new GuardedClient(GUARD_TEXTS, options.resolve);
     this.#runFolder = `${dataDir}/runs`;
     this.#makers = {
-      terminal: terminalAgent({ runFolder: this.#runFolder, environment, isolation: options.isolation, clock, log }),
+      terminal: terminalAgent({
+        ...{ runFolder: this.#runFolder, environment, isolation: options.isolation, clock, log },
+        openSessions: new OpenSessions(options.channelFolder, clock),
+      }),
       opencode: opencodeAgent({ dispatcher, clock }),
       a2a: a2aAgent({ dispatcher, clock }),
       openclaw: openclawAgent({ dispatcher, clock }),

@@ -111,6 +111,8 @@ const terminalPresetSchema = z
       .optional(),
     reads: z.enum(OUTPUT_FORMATS),
     session,
+    /** Whether an open session of the program can take a wake through its channel (`channel/`). */
+    channel: z.boolean().optional(),
     /** Patterns in the program's error output: the turn did not run, and may later. */
     busy: phrases.default([]),
     /** Patterns in the program's error output: it does not know the session. */

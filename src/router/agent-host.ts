@@ -21,6 +21,8 @@ export type AgentHostOptions = {
   dataDir: string;
   /** The user's own presets. */
   presetFolder: string;
+  /** The folder that the router shares with open sessions of agents. */
+  channelFolder: string;
   machineOf: (userId: string) => Machine | undefined;
   /** Suspends a machine whose receiver reported that it is permanently gone. */
   suspend: (userId: string, why: string) => Promise<void>;

@@ -29,6 +29,7 @@ test('the defaults match the contract', () => {
     },
     dataDir: '/home/a/.reveille/router',
     presetFolder: '/home/a/.reveille/presets',
+    channelFolder: '/home/a/.reveille/channels',
     wakeToken: secrets.ROUTER_WAKE_TOKEN,
     adminToken: secrets.ROUTER_ADMIN_TOKEN,
     metricsToken: undefined,

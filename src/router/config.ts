@@ -140,6 +140,8 @@ export type RouterConfig = Readonly<{
   dataDir: string;
   /** The folder of the user's own presets for machines of provider `command`. */
   presetFolder: string;
+  /** The folder that the router shares with open sessions of agents. */
+  channelFolder: string;
   /** `undefined`: every caller is accepted; only in development and only on loopback. */
   wakeToken: string | undefined;
   adminToken: string | undefined;
@@ -228,6 +230,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     public: publicConfig(values, settings),
     dataDir,
     presetFolder: join(values.REVEILLE_HOME ?? dataDir, 'presets'),
+    channelFolder: join(values.REVEILLE_HOME ?? dataDir, 'channels'),
     wakeToken: values.ROUTER_WAKE_TOKEN,
     adminToken: values.ROUTER_ADMIN_TOKEN,
     metricsToken: values.ROUTER_METRICS_TOKEN,

@@ -288,7 +288,7 @@ async function openAgents(
     await registry.changeExisting(userId, suspended, { actor: 'router', action: 'suspend', reason: why });
     log.warn({ user_id: userId, action: 'suspend', reason: why }, 'machine changed');
   };
-  const { dataDir, presetFolder, prices } = config;
+  const { dataDir, presetFolder, channelFolder, prices } = config;
   const machineOf = (userId: string) => registry.get(userId);
   const chronosUrl = chronosUrlOf(options);
   const keyOf = (userId: string) => {
@@ -303,6 +303,7 @@ async function openAgents(
     return options.openAgents({
       dataDir,
       presetFolder,
+      channelFolder,
       machineOf,
       suspend,
       dispatcher,

@@ -12,6 +12,7 @@ const SYSTEMS = [
   'oauth-server',
   'agents/neo',
   'executor',
+  'executor-mcp',
   'chronometric',
   'capabilities',
   'notify',

@@ -72,6 +72,7 @@ const TOOLS = {
     programs: ['playwright-mcp', 'chromium'],
     install: 'npm install --global @playwright/mcp@0.0.83 && apt-get install -y chromium',
   },
+  helm: { programs: ['helm'], install: 'go install helm.sh/helm/v4/cmd/helm@v4.3.1' },
   patroni: {
     programs: ['patroni', 'etcd', 'haproxy', 'setpriv', 'pg_config'],
     packages: 'patroni etcd-server python3-etcd haproxy postgresql libpq-dev',
@@ -166,8 +167,13 @@ export async function hasBubblewrap(t: TestContext): Promise<boolean> {
   return reason === false;
 }
 
-// `.ci/run` installs these.
+// `.ci/run` installs these, and the tool that it names.
 if (import.meta.main) {
+  const [named] = process.argv.slice(2);
+  if (named !== undefined) {
+    console.log(installCommand(named as Tool));
+    process.exit();
+  }
   const packages = Object.values<Requirement>(TOOLS).flatMap((tool) => tool.packages?.split(' ') ?? []);
   console.log([...new Set(packages)].join(' '));
 }

@@ -15,6 +15,7 @@ import { type Agent, type Attempt, TurnEnd } from '../../turns/agent.ts';
 import type { Outcome, Turn } from '../../turns/turn.ts';
 import { ReveilleError, systemCodeOf, thrownText } from '../../wire/errors.ts';
 import { utf8Bytes } from '../../wire/text.ts';
+import type { OpenSessions } from '../channel/open-sessions.ts';
 import type { AgentMaker, TerminalPreset } from '../preset.ts';
 import { termArguments } from '../terms.ts';
 import { checkFolder, type Program, programOf, statePaths } from './program.ts';
@@ -29,6 +30,7 @@ type TerminalOptions = {
   environment: Readonly<Record<string, string | undefined>>;
   /** The sandbox of a program. */
   isolation: Isolation;
+  openSessions: OpenSessions;
   clock: Clock;
   log: Logger;
   /** How long a program may take to end after SIGTERM; by default 8 seconds. */
@@ -66,6 +68,20 @@ class TerminalAgent implements Agent {
   async run(attempt: Attempt): Promise<Outcome> {
     const { turn, prompt, session, cwd = this.#options.environment.HOME, spawnId, signal } = attempt;
     const { spec } = this.#machine;
+    let isBegun = false;
+    const begin = async () => {
+      if (!isBegun) await attempt.begin();
+      isBegun = true;
+    };
+    if (this.#canTake(attempt)) {
+      try {
+        await begin();
+        const isTaken = await this.#options.openSessions.offer(turn.id, { session: session!, text: prompt }, signal);
+        if (isTaken) return taken(session!);
+      } catch (thrown) {
+        return notStarted(thrown);
+      }
+    }
     const more = [...(spec.args ?? []), ...termArguments(this.#preset, turn.terms)];
     const line = commandLine(this.#preset, prompt, session, more);
     if ('impossible' in line) return { status: 'failed', error: `the message ${line.impossible}` };
@@ -80,7 +96,7 @@ class TerminalAgent implements Agent {
       if (signal.aborted) return notStarted(signal.reason);
       const { input, output, errors } = files.openAll(line.input !== undefined);
       try {
-        await attempt.begin();
+        await begin();
         const command = [path, ...line.arguments];
         const isolated = await isolation.isolate({
           ...{ userId: this.#machine.userId, command, cwd, env, sandbox: spec.sandbox },
@@ -118,9 +134,12 @@ class TerminalAgent implements Agent {
   }
 
   async resume(attempt: Attempt): Promise<Outcome> {
-    const { turn, spawnId } = attempt;
+    const { turn, spawnId, session } = attempt;
     const files = new RunFiles(this.#options.runFolder, turn.id);
     const { born } = turn;
+    const offered = this.#options.openSessions.settle(turn.id);
+    if (offered === 'taken' && session !== undefined) return taken(session);
+    if (offered === 'withdrawn') return { status: 'not_started', why: 'the open session did not take it' };
     const marked = findByVariable(SPAWN_ID_VARIABLE).get(spawnId) ?? [];
     const recorded = born && isRunning(born.pid, born.birth) ? born : undefined;
     const leader = recorded ?? marked.find(({ leadsGroup }) => leadsGroup);
@@ -140,7 +159,15 @@ class TerminalAgent implements Agent {
   }
 
   settled(turn: Turn): Promise<void> {
+    this.#options.openSessions.remove(turn.id);
     return new RunFiles(this.#options.runFolder, turn.id).remove();
+  }
+
+  /** Whether the session is open and can take the turn; an open session cannot keep to the terms of an alarm. */
+  #canTake({ turn, session }: Attempt): boolean {
+    const { openSessions } = this.#options;
+    if (this.#preset.channel !== true || session === undefined || turn.terms !== undefined) return false;
+    return openSessions.has(session) && !openSessions.wasWithdrawn(turn.id);
   }
 
   #program(spawnId: string, conversationId?: string): Promise<Program> {
@@ -205,6 +232,10 @@ class TerminalAgent implements Agent {
       cancel();
     };
   }
+}
+
+function taken(session: string): Outcome {
+  return { status: 'done', session, reply: 'The open session has taken the wake, and executes it there.' };
 }
 
 function notStarted(thrown: unknown): Outcome {

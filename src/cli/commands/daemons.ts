@@ -68,6 +68,27 @@ export async function runExecutor(context: CliContext): Promise<void> {
   });
 }
 
+/** The tasks of one submitter: this installation's, or the holder of `NEO_EXECUTOR_TOKEN`. */
+export async function executorMcp(context: CliContext): Promise<void> {
+  const [{ taskEndpoint }, { userOf }, { createExecutorClient }, { startTaskServer }, { taskKey }] = await Promise.all([
+    import('../access/executor.ts'),
+    import('../access/chronos.ts'),
+    import('../../executor/client.ts'),
+    import('../../executor-mcp/server.ts'),
+    import('../../executor-mcp/tasks.ts'),
+  ]);
+  const userId = userOf(context, undefined);
+  const { url, token } = taskEndpoint(context);
+  const log = await context.log('executor-mcp', 'warn');
+  const server = startTaskServer({
+    executor: createExecutorClient({ url, token, userId, clock: context.clock }),
+    // Without a token the executor distinguishes no submitters either.
+    key: taskKey(token ?? '', userId),
+    ...{ log, clock: context.clock },
+  });
+  await untilClosed(server);
+}
+
 /**
  * Neo gets the submitter's token of this installation, and only for the executor on this computer. Neo never gets the
  * operator's tokens: with them it could submit intents for any user.
@@ -203,6 +224,22 @@ export async function mcp(context: CliContext, flags: { selftest?: boolean }): P
     session: await sessionFinder(context),
   });
   await untilClosed(server);
+}
+
+/** The session is the one that the client's hook recorded with its last prompt. */
+export async function mcpChannel(context: CliContext): Promise<void> {
+  const { home, clock } = context;
+  const [{ startChannel }, { clientProcess }, { sessionOf }] = await Promise.all([
+    import('../../agents/channel/server.ts'),
+    import('../../kit/process/process-info.ts'),
+    import('../../chronos-mcp/sessions.ts'),
+  ]);
+  const client = clientProcess();
+  if (client === undefined)
+    throw new ReveilleError('unavailable', 'the client that started this server is not known; a channel needs it');
+  const log = await context.log('mcp-channel', 'warn');
+  const session = () => sessionOf(home.sessionsFolder, home.wakeTargetFile, client)?.id;
+  await untilClosed(startChannel({ folder: home.channelFolder, client, session, log, clock }));
 }
 
 export type ChronometricFlags = { byCalls?: boolean };

@@ -87,6 +87,8 @@ export function homeAt(configured: string | undefined) {
     chatHistoryFile: join(path, 'person', 'chat-history.json'),
     /** The open session of each running client: one small file per client process. */
     sessionsFolder: join(path, 'sessions'),
+    /** The folder that the router shares with open sessions of agents. */
+    channelFolder: join(path, 'channels'),
     /** The wake target that `connect` registered. */
     wakeTargetFile: join(path, 'wake-target.json'),
   } as const;

@@ -93,7 +93,7 @@ export function addDaemons(program: Command): void {
     settings: listenSettings('ROUTER'),
     run: async (context) => (await load()).router(context),
   });
-  addCommand(program, {
+  const executor = addCommand(program, {
     usage: 'executor',
     summary: 'execute approved actions and sign a receipt for each intent',
     examples: ['EXECUTOR_DEV=1 reveille executor --port 8081', 'reveille executor --policy policy.yaml'],
@@ -103,6 +103,12 @@ export function addDaemons(program: Command): void {
         .option('--policy <file>', 'the policy file: which calls are allowed, asked and denied'),
     settings: { ...listenSettings('EXECUTOR'), manifest: 'EXECUTOR_MANIFEST', policy: 'EXECUTOR_POLICY' },
     run: async (context) => (await load()).runExecutor(context),
+  });
+  addCommand(executor, {
+    usage: 'mcp',
+    summary: 'MCP server: submit tasks to the executor and follow them; the user approves them',
+    examples: ['claude mcp add executor -- reveille executor mcp', 'NEO_EXECUTOR_TOKEN=rvs_… reveille executor mcp'],
+    run: async (context) => (await load()).executorMcp(context),
   });
   const neo = addCommand(program, {
     usage: 'neo',
@@ -155,11 +161,20 @@ export function addDaemons(program: Command): void {
     settings: { dataDir: 'CHRONOMETRIC_DATA_DIR', profile: 'REVEILLE_PROFILE' },
     run: async (context, flags) => (await load()).chronometric(context, flags),
   });
-  addCommand<{ selftest?: boolean }>(program, {
+  const mcp = addCommand<{ selftest?: boolean }>(program, {
     usage: 'mcp',
     summary: 'MCP server: the three alarm tools',
     examples: ['claude mcp add chronos -- reveille mcp', 'reveille mcp --selftest'],
     options: (command) => command.option('--selftest', 'check offline that tools, manifests and skills match'),
     run: async (context, flags) => (await load()).mcp(context, flags),
+  });
+  addCommand(mcp, {
+    usage: 'channel',
+    summary: 'MCP server: a channel through which alarms reach an open session of Claude Code',
+    examples: [
+      'claude mcp add reveille-channel -- reveille mcp channel',
+      'reveille mcp channel  # with: claude --dangerously-load-development-channels server:reveille-channel',
+    ],
+    run: async (context) => (await load()).mcpChannel(context),
   });
 }

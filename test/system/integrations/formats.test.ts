@@ -86,9 +86,22 @@ test('the registry entry and the package have one name, also when a release come
     assert.equal(registryEntry(address).name, name);
     assert.equal(packageManifest([], address).mcpName, name);
   }
-  assert.deepEqual(registryEntry('git+https://github.com/some-body/clock.git').repository, {
-    ...{ url: 'https://github.com/some-body/clock', source: 'github' },
-  });
+});
+
+test('the registry entry links to the repository, the website and an icon that the repository has', () => {
+  const address = 'git+https://github.com/some-body/clock.git';
+  const { repository, websiteUrl, icons } = registryEntry(address);
+  assert.deepEqual(repository, { url: 'https://github.com/some-body/clock', source: 'github' });
+  assert.equal(websiteUrl, 'https://github.com/some-body/clock#readme');
+  const prefix = `https://raw.githubusercontent.com/some-body/clock/v${VERSION}/`;
+  assert.deepEqual(
+    icons?.map(({ src }) => src.startsWith(prefix) && read(src.slice(prefix.length)).slice(0, 4)),
+    ['<svg'],
+  );
+  assert.equal(registryEntry(address, 'https://example.com/').websiteUrl, 'https://example.com/');
+  for (const elsewhere of [undefined, 'https://github.com.evil.example/a/b', 'https://git.example.com/a/b'])
+    assert.deepEqual(Object.keys(registryEntry(elsewhere)).sort(), Object.keys(registryEntry()).sort());
+  assert.throws(() => registryEntry(address, 'http://example.com/'));
 });
 
 test('wrong documents are refused', () => {

@@ -4,12 +4,14 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { hash } from 'node:crypto';
 import { globSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import type { Bill } from '../../../packaging/sbom.ts';
 import { VERSION } from '../../../src/wire/version.ts';
 import type { Vector } from '../../contract/receipt-vectors/vectors.ts';
 import { type InstalledPackage, installPackage, packedTarball } from '../../support/package.ts';
@@ -111,6 +113,34 @@ test('the manifest equals that of the repository without its development fields'
   assert.deepEqual(Object.keys(theirs.dependencies).sort(), [...theirs.bundleDependencies].sort());
   for (const version of Object.values({ ...theirs.dependencies, ...theirs.optionalDependencies }))
     assert.match(String(version), /^\d+\.\d+\.\d+$/);
+});
+
+test('the bill of materials names exactly the packages of an installation, with the digests of the lock file', async () => {
+  const tarball = await packedTarball();
+  const bill = JSON.parse(readFileSync(tarball.replace(/\.tgz$/, '.cdx.json'), 'utf8')) as Bill;
+  const { component } = bill.metadata;
+  assert.deepEqual(
+    [bill.bomFormat, component.name, component.version, component.hashes],
+    ['CycloneDX', 'reveille', VERSION, [{ alg: 'SHA-256', content: hash('sha256', readFileSync(tarball)) }]],
+  );
+  const laidOut = join(ROOT, 'dist', 'package');
+  const isPackage = /(?:^|\/)node_modules\/(?:@[^/]+\/)?[^/]+\/package\.json$/;
+  const found = globSync('node_modules/**/package.json', { cwd: laidOut })
+    .filter((path) => isPackage.test(path.replaceAll('\\', '/')))
+    .map((path) => {
+      const { name, version } = JSON.parse(readFileSync(join(laidOut, path), 'utf8'));
+      return `${name}@${version}`;
+    });
+  const { optionalDependencies } = JSON.parse(readFileSync(join(laidOut, 'package.json'), 'utf8'));
+  const beside = Object.entries(optionalDependencies).map((pair) => pair.join('@'));
+  assert.equal(beside.length, 3);
+  const refs = bill.components.map((one) => one['bom-ref']);
+  assert.deepEqual(refs.toSorted(), [...new Set([...found, ...beside])].toSorted());
+  for (const { 'bom-ref': ref, hashes } of bill.components)
+    assert.match(hashes?.[0]?.content ?? '', /^[0-9a-f]{128}$/, ref);
+  const known = new Set([component['bom-ref'], ...refs]);
+  for (const { ref, dependsOn = [] } of bill.dependencies)
+    for (const one of [ref, ...dependsOn]) assert.ok(known.has(one), one);
 });
 
 test('the manual page is included, where npm links it from', () => {

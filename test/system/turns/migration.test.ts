@@ -151,7 +151,14 @@ test("a router's turns of 0.1.0 are kept with their sessions, and unfinished one
 
   const dispatcher = new Agent();
   const targets = new Targets({
-    ...{ dataDir: path, presetFolder: join(path, 'presets'), dispatcher, clock, log: silentLogger },
+    ...{
+      dataDir: path,
+      presetFolder: join(path, 'presets'),
+      channelFolder: '/nowhere',
+      dispatcher,
+      clock,
+      log: silentLogger,
+    },
     ...{ environment: {}, isolation: new Isolation({ machines: () => [] }), suspend: () => Promise.resolve() },
     machineOf: () => undefined,
     turnReports: { url: () => undefined, keyOf: () => undefined },

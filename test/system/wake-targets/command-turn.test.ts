@@ -35,7 +35,14 @@ function hostIn(t: TestContext, targetOf: (folder: string) => Target = neoIn) {
   const path = '/usr/bin:/bin';
   const start = () => {
     const host = new LocalAgentHost({
-      ...{ dataDir: join(home, 'router'), presetFolder: join(home, 'presets'), dispatcher, clock, log: silentLogger },
+      ...{
+        dataDir: join(home, 'router'),
+        presetFolder: join(home, 'presets'),
+        channelFolder: '/nowhere',
+        dispatcher,
+        clock,
+        log: silentLogger,
+      },
       environment: { PATH: path, HOME: home, ANTHROPIC_API_KEY: SECRET },
       isolation: new Isolation({
         machines: () => [machine],

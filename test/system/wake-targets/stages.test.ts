@@ -26,7 +26,14 @@ function start(t: TestContext) {
   const dispatcher = new Agent();
   let machine: CommandMachine | undefined;
   const targets = new Targets({
-    ...{ dataDir: join(home, 'router'), presetFolder: join(home, 'presets'), dispatcher, clock, log: silentLogger },
+    ...{
+      dataDir: join(home, 'router'),
+      presetFolder: join(home, 'presets'),
+      channelFolder: '/nowhere',
+      dispatcher,
+      clock,
+      log: silentLogger,
+    },
     environment: { PATH: `${join(home, 'bin')}:/usr/bin:/bin`, HOME: home },
     isolation: new Isolation({ machines: () => [] }),
     machineOf: () => machine,

@@ -43,7 +43,14 @@ function startTargets(t: TestContext, home: string, url: () => string | undefine
   const spec = { preset: 'claude', cwd: home };
   const machine: CommandMachine = { userId: 'alice', state: 'active', provider: 'command', spec, ...about };
   const targets = new Targets({
-    ...{ dataDir: join(home, 'router'), presetFolder: join(home, 'presets'), dispatcher, clock, log: silentLogger },
+    ...{
+      dataDir: join(home, 'router'),
+      presetFolder: join(home, 'presets'),
+      channelFolder: '/nowhere',
+      dispatcher,
+      clock,
+      log: silentLogger,
+    },
     environment: { PATH: `${join(home, 'bin')}:/usr/bin:/bin`, HOME: home },
     isolation: new Isolation({ machines: () => [] }),
     machineOf: () => machine,
