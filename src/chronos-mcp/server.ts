@@ -4,6 +4,7 @@ import { ProtocolError, ProtocolErrorCode, Server, type Tool } from '@modelconte
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { TRACEPARENT } from '../kit/trace/trace.ts';
 import { CONVERSATION_CAPABILITY, USER_META } from '../wire/manifest.ts';
 import type { Settings } from '../wire/settings.ts';
 import { checkMcpSettings, type LocalDefaults } from './mcp-settings.ts';
@@ -70,6 +71,7 @@ function createServer(
     const about = {
       user: meta[USER_META],
       conversation: () => conversationOf(meta, server.getClientVersion()?.name, session),
+      traceparent: meta[TRACEPARENT],
     };
     if (tool) return forward(tool, argumentsSource(params.arguments), context.mcpReq.signal, about);
     const message = `unknown tool ${JSON.stringify(params.name)}; the tools are ${[...tools.keys()].join(', ')}`;

@@ -2,6 +2,7 @@
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { KeyedQueue } from '../../kit/queue/keyed-queue.ts';
+import { continueTrace, messagingFacts, recordedTrace, type SpanFacts, TRACEPARENT } from '../../kit/trace/trace.ts';
 import { PERSON_HEADER } from '../../wire/agent.ts';
 import {
   type AlarmCreate,
@@ -98,6 +99,8 @@ const ATTEMPTS_SEARCHED = 100;
 
 type Caller = { owner: string; publicKey: string; trust: Trust };
 
+const creating = (): SpanFacts => ({ kind: 'producer', attributes: messagingFacts('create') });
+
 async function createAlarm(
   service: ChronosService,
   {
@@ -117,7 +120,7 @@ async function createAlarm(
   if (input.check) await tryCheck?.({ user_id: owner, check: input.check, by_person: person !== undefined });
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
   const words: AnswerContext = { now, hours: hoursOfUser, calendars, publicUrl };
-  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, person };
+  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, person, traceparent: recordedTrace() };
   let alarm: Alarm;
   let occurrence: Occurrence;
   try {
@@ -269,7 +272,14 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
-    return sendOk(c, await createAlarm(service, { id, ...caller, person: personOfRequest(c, caller), body }));
+    const asked = { id, ...caller, person: personOfRequest(c, caller), body };
+    // Behind the transport token and the proof of identity: the caller's trace continues.
+    const created = await continueTrace(c.req.header(TRACEPARENT), 'create alarms', creating, async (span) => {
+      const answer = await createAlarm(service, asked);
+      span?.setAttribute('reveille.alarm.id', answer.id);
+      return answer;
+    });
+    return sendOk(c, created);
   });
 
   serve(app, CHRONOS_ROUTES.previewAlarm, async (c) => {
