@@ -222,7 +222,7 @@ export function createMetrics({
       },
     });
 
-  void mirrorMetrics(registers[0]!);
+  mirrorMetrics(registers[0]!);
 
   /** Counts the failures of one operation. */
   const counted = async <T>(operation: string, result: Promise<T>): Promise<T> => {

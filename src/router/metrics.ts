@@ -77,6 +77,6 @@ export function routerMetrics(figures: () => RouterFigures | undefined): Metrics
       for (const [listener, counts] of listeners()) this.inc({ listener }, counts.wrongTokens);
     },
   });
-  void mirrorMetrics(registry);
+  mirrorMetrics(registry);
   return async () => ({ contentType: registry.contentType, text: await registry.metrics() });
 }

@@ -291,30 +291,29 @@ export function measure(name: keyof typeof HISTOGRAMS, value: number, facts?: ()
   histogram.record(value, facts?.());
 }
 
-/** The part of a Prometheus registry that is mirrored. */
-type MetricsRegistry = {
-  getMetricsAsJSON(): Promise<
-    readonly { name: string; help: string; type: unknown; values?: readonly { value: number; labels: object }[] }[]
-  >;
+/** A metric of a Prometheus registry. */
+type Metric = {
+  readonly name: string;
+  readonly help: string;
+  readonly type: string;
+  get(): Promise<{ values: readonly { value: number; labels: Readonly<Record<string, string | number>> }[] }>;
 };
 
 /** Exports the gauges and counters of a Prometheus registry too, under their names. */
-export async function mirrorMetrics(registry: MetricsRegistry): Promise<void> {
+export function mirrorMetrics(registry: { getMetricsAsArray(): readonly object[] }): void {
   const meter = active?.meter;
   if (meter === undefined) return;
-  const read = () => registry.getMetricsAsJSON().catch(() => []);
-  const mirrored = new Map<string, OpenTelemetry.Observable>();
-  for (const { name, help: description, type } of await read()) {
-    if (type === 'gauge') mirrored.set(name, meter.createObservableGauge(name, { description }));
-    if (type === 'counter') mirrored.set(name, meter.createObservableCounter(name, { description }));
+  // Their values are not read yet: parts that they are read from may not exist.
+  for (const metric of registry.getMetricsAsArray() as readonly Metric[]) {
+    const { name, help: description, type } = metric;
+    if (type !== 'gauge' && type !== 'counter') continue;
+    const options = { description };
+    const instrument =
+      type === 'gauge' ? meter.createObservableGauge(name, options) : meter.createObservableCounter(name, options);
+    instrument.addCallback(async (result) => {
+      // A store that is away, or closed already, has no values.
+      const { values } = await metric.get().catch(() => ({ values: [] }));
+      for (const { value, labels } of values) result.observe(value, labels);
+    });
   }
-  meter.addBatchObservableCallback(
-    async (result) => {
-      for (const { name, values = [] } of await read()) {
-        const instrument = mirrored.get(name);
-        if (instrument) for (const { value, labels } of values) result.observe(instrument, value, { ...labels });
-      }
-    },
-    [...mirrored.values()],
-  );
 }
