@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type * as Prometheus from 'prom-client';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { ListenerFigures } from '../kit/http/server.ts';
-import { measure, messagingFacts, mirrorMetrics } from '../kit/trace/trace.ts';
+import { mirrorMetrics } from '../kit/trace/trace.ts';
 import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
 import type { FireReport } from './dispatch/dispatcher.ts';
 import type { Bound } from './store/limits.ts';
@@ -54,10 +54,6 @@ const MOST_COUNTED = 100_000;
 
 /** Errors that a store or a transition answers with while it works as it should. */
 const REFUSALS: readonly ErrorCode[] = ['conflict', 'rate_limited', 'invalid_request'];
-
-/** The attributes of an attempt in the exported metrics, by its outcome. */
-const outcomeFacts = (outcome: string) =>
-  messagingFacts('send', { 'reveille.outcome': outcome, ...(outcome !== 'delivered' && { 'error.type': outcome }) });
 
 const NO_OWNERS: ReadonlySet<string> = new Set();
 
@@ -239,16 +235,10 @@ export function createMetrics({
     fired({ occurrence, attempt: { startedAt, finishedAt, outcome } }) {
       // A deferred occurrence is late by the user's own settings.
       const onTime = occurrence.heldUntil === null;
-      const late = Math.max(0, startedAt - occurrence.scheduledFor) / 1000;
-      const took = Math.max(0, finishedAt - startedAt) / 1000;
       if (occurrence.attempt > 1) retries.inc();
-      else if (onTime) {
-        lateness.observe(late);
-        measure('reveille.fire.lateness', late);
-      }
-      delivery.observe({ outcome }, took);
+      else if (onTime) lateness.observe(Math.max(0, startedAt - occurrence.scheduledFor) / 1000);
+      delivery.observe({ outcome }, Math.max(0, finishedAt - startedAt) / 1000);
       attempts.inc({ outcome });
-      measure('messaging.client.operation.duration', took, () => outcomeFacts(outcome));
     },
     deferred: () => held.inc(),
     refused: (bound) => refusals.inc({ bound }),

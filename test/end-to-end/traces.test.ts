@@ -280,7 +280,7 @@ test('"reveille up" exports one run from alarm_set to the receipt over OTLP', as
   assert.ok(headers.every((sent) => sent['x-collector-key'] === 'sesame'));
   for (const name of [
     'chronos_in_flight',
-    'reveille.fire.lateness',
+    'chronos_fire_lateness_seconds_sum',
     'gen_ai.client.token.usage',
     'router_public_requests_total',
   ])

@@ -440,10 +440,9 @@ export class Dispatcher {
       result = await beginTrace(
         'send alarms',
         () => sending(claim),
-        async (span) => {
-          const outcome = await waker.wake(claim, late, events);
-          describe(span, claim, outcome, startedAt);
-          return outcome;
+        (span) => {
+          const sent = waker.wake(claim, late, events);
+          return span ? sent.then((outcome) => described(span, claim, outcome, startedAt)) : sent;
         },
       );
     } finally {
@@ -552,8 +551,7 @@ const sending = ({ alarm, occurrence }: Claim): SpanFacts => ({
   }),
 });
 
-function describe(span: Span | undefined, { occurrence }: Claim, result: WakeOutcome, startedAt: number): void {
-  if (!span) return;
+function described(span: Span, { occurrence }: Claim, result: WakeOutcome, startedAt: number): WakeOutcome {
   const status = result.outcome === 'held' ? 429 : result.httpStatus;
   span.setAttributes({
     'reveille.outcome': result.outcome,
@@ -561,6 +559,7 @@ function describe(span: Span | undefined, { occurrence }: Claim, result: WakeOut
     ...(status !== null && { 'http.response.status_code': status }),
   });
   if (result.outcome === 'failed' || result.outcome === 'unknown') failSpan(span, result.outcome);
+  return result;
 }
 
 /** The last event that no longer waits after a change; 0 when all wait that waited before. */

@@ -137,7 +137,7 @@ function observed(
     'server.address': hostname,
     'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
   };
-  const facts = (): SpanFacts => ({ kind: 'client', attributes: { ...common, 'gen_ai.request.stream': true } });
+  const facts = (): SpanFacts => ({ kind: 'client', attributes: common });
   const began = clock.monotonic();
   const end = (more: object) =>
     measure('gen_ai.client.operation.duration', (clock.monotonic() - began) / 1000, () => ({ ...common, ...more }));
@@ -150,7 +150,9 @@ function observed(
         ...answered,
         'gen_ai.usage.input_tokens': inputTokens,
         'gen_ai.usage.output_tokens': outputTokens,
-        'gen_ai.response.finish_reasons': [answer.toolCalls?.length ? 'tool_calls' : answer.cutOff ? 'length' : 'stop'],
+        ...(answer.cutOff === undefined && {
+          'gen_ai.response.finish_reasons': [answer.toolCalls?.length ? 'tool_calls' : 'stop'],
+        }),
       });
       if (answer.cutOff !== undefined) failSpan(span, 'cut_off');
       end(answered);

@@ -267,8 +267,6 @@ const TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_57
 
 /** Distributions, by the names of the semantic conventions where these have one. */
 const HISTOGRAMS = {
-  'reveille.fire.lateness': ['s', 'From the due time to the start of the first attempt', DURATIONS],
-  'messaging.client.operation.duration': ['s', 'Duration of the wake', DURATIONS],
   'messaging.process.duration': ['s', 'Duration of the turn', DURATIONS],
   'gen_ai.client.operation.duration': ['s', 'Duration of a request to a model', DURATIONS],
   'gen_ai.client.token.usage': ['{token}', 'Tokens of a request to a model', TOKENS],
@@ -296,24 +294,37 @@ type Metric = {
   readonly name: string;
   readonly help: string;
   readonly type: string;
-  get(): Promise<{ values: readonly { value: number; labels: Readonly<Record<string, string | number>> }[] }>;
+  get(): Promise<{
+    /** `metricName`: of a histogram, which has several series. */
+    values: readonly {
+      value: number;
+      labels: Readonly<Record<string, string | number>>;
+      metricName?: string | undefined;
+    }[];
+  }>;
 };
 
-/** Exports the gauges and counters of a Prometheus registry too, under their names. */
+/**
+ * Exports the metrics of a Prometheus registry too, under their names; of a histogram, the sum and the number of its
+ * values. A fire pays for one set of metrics only.
+ */
 export function mirrorMetrics(registry: { getMetricsAsArray(): readonly object[] }): void {
   const meter = active?.meter;
   if (meter === undefined) return;
   // Their values are not read yet: parts that they are read from may not exist.
   for (const metric of registry.getMetricsAsArray() as readonly Metric[]) {
     const { name, help: description, type } = metric;
-    if (type !== 'gauge' && type !== 'counter') continue;
-    const options = { description };
-    const instrument =
-      type === 'gauge' ? meter.createObservableGauge(name, options) : meter.createObservableCounter(name, options);
-    instrument.addCallback(async (result) => {
-      // A store that is away, or closed already, has no values.
-      const { values } = await metric.get().catch(() => ({ values: [] }));
-      for (const { value, labels } of values) result.observe(value, labels);
-    });
+    const series = type === 'histogram' ? [`${name}_sum`, `${name}_count`] : [name];
+    for (const one of series) {
+      const options = { description };
+      const instrument =
+        type === 'gauge' ? meter.createObservableGauge(one, options) : meter.createObservableCounter(one, options);
+      instrument.addCallback(async (result) => {
+        // A store that is away, or closed already, has no values.
+        const { values } = await metric.get().catch(() => ({ values: [] }));
+        for (const { value, labels, metricName = name } of values)
+          if (metricName === one) result.observe(value, labels);
+      });
+    }
   }
 }
