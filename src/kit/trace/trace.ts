@@ -266,7 +266,7 @@ const DURATIONS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 
 const TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576];
 
 /** Distributions, by the names of the semantic conventions where these have one. */
-const HISTOGRAMS = {
+export const HISTOGRAMS = {
   'messaging.process.duration': ['s', 'Duration of the turn', DURATIONS],
   'gen_ai.client.operation.duration': ['s', 'Duration of a request to a model', DURATIONS],
   'gen_ai.client.token.usage': ['{token}', 'Tokens of a request to a model', TOKENS],
