@@ -147,6 +147,9 @@ const agent: Script = (response, request) => {
   return calling({ name: 'chronos__alarm_set', args })(response, request);
 };
 
+/** Of a caller at the public listener, which says that it is not recorded. */
+const OUTSIDE = `00-${'ef'.repeat(16)}-${'ab'.repeat(8)}-00`;
+
 /** `reveille up` with a collector; resolves with all spans of the run after its end. */
 async function tracedRun(t: TestContext) {
   const home = temporaryFolder(t);
@@ -169,6 +172,15 @@ async function tracedRun(t: TestContext) {
   t.after(() => up.kill('SIGKILL'));
   await eventually('up accepts requests', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   const read = (name: string) => JSON.parse(readFileSync(join(home, name), 'utf8')) as Record<string, string>;
+  const json = async (...asked: string[]) => (await reveille(home, [...asked, '--json'], { env })).stdout;
+  const isOver = async (id: string) => /"reached":"turn_finished"/.test(await json('alarm', 'show', id));
+  // The welcome alarm has started the machine, which sleeps again afterwards.
+  const { id: welcome } = JSON.parse(await json('alarm', 'list')) as { id: string };
+  await eventually('the welcome turn has ended', () => isOver(welcome));
+  const { label } = read('identity.json');
+  for (const action of ['suspend', 'restore']) await json('machine', action, label!);
+  const started = () => log.split('started a process').length - 1;
+  const before = started();
   const mcp = new Client({ name: 'a-client', version: '1' });
   await mcp.connect(
     new StdioClientTransport({ command: process.execPath, args: [PROGRAM, 'mcp'], env, stderr: 'ignore' }),
@@ -177,7 +189,7 @@ async function tracedRun(t: TestContext) {
   const set = await mcp.callTool({ name: 'alarm_set', arguments: args });
   const { id: alarmId } = set.structuredContent as { id: string };
   await mcp.close();
-  await eventually('the fire starts the machine', () => log.includes('started a process'));
+  await eventually('the fire starts the machine', () => started() > before);
   // Somebody is there to approve, so that the turn waits for the answer.
   const neo = createNeoClient({ url: read('run.json').public_url!, token: read('person.json').token });
   const over = new AbortController();
@@ -189,11 +201,18 @@ async function tracedRun(t: TestContext) {
   const approve = ['intent', 'approve', gate.intent_id, '--displayed-sha256', gate.displayed_sha256!];
   const { status, stderr } = await reveille(home, approve, { env });
   assert.equal(status, 0, stderr);
-  const json = async (...asked: string[]) => (await reveille(home, [...asked, '--json'], { env })).stdout;
-  await eventually('its turn has ended', async () =>
-    /"reached":"turn_finished"/.test(await json('alarm', 'show', alarmId)),
-  );
-  const { conversation_id: talk, turn_id: turn } = await neo.chat({ message: 'Please remind yourself of the rent.' });
+  await eventually('its turn has ended', () => isOver(alarmId));
+  const chatted = await fetch(`${read('run.json').public_url}/chat`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${read('person.json').token}`,
+      'content-type': 'application/json',
+      traceparent: OUTSIDE,
+    },
+    body: JSON.stringify({ message: 'Please remind yourself of the rent.' }),
+  });
+  const { data } = (await chatted.json()) as { data: { conversation_id: string; turn_id: string } };
+  const { conversation_id: talk, turn_id: turn } = data;
   await eventually('Neo has set an alarm', async () => (await neo.turn(talk, turn)).status === 'done');
   over.abort();
   await following;
@@ -220,10 +239,19 @@ test('"reveille up" exports one run from alarm_set to the receipt over OTLP', as
   const tool = 'chronos-mcp: tools/call alarm_set';
   assert.deepEqual(paths(request), [tool, `${tool} > up: create alarms`]);
   const ofNeo = spans.find(({ name }) => name === 'execute_tool chronos__alarm_set')!;
-  const chat = 'neo: turn > neo: invoke_agent Neo';
+  const chat = 'up: POST /chat > neo: turn > neo: invoke_agent Neo';
   assert.deepEqual(
     paths(traceOf(ofNeo)).filter((path) => path.endsWith('create alarms')),
     [`${chat} > neo: execute_tool chronos__alarm_set > up: create alarms`],
+  );
+
+  // The caller from outside asked for no record, and for its own trace.
+  const person = spans.find(({ name }) => name === 'POST /chat')!;
+  const outside = { traceId: 'ef'.repeat(16), spanId: 'ab'.repeat(8) };
+  assert.deepEqual([person.links, person.parentSpanId], [[outside], undefined]);
+  assert.equal(
+    spans.some(({ traceId }) => traceId === outside.traceId),
+    false,
   );
 
   const receipt = spans.find(({ name }) => name === 'receipt')!;
