@@ -4,6 +4,7 @@ import { GuardedClient } from '../kit/http/guarded-client.ts';
 import type { Resolve } from '../kit/http/guarded-lookup.ts';
 import { type Prices, priced } from '../kit/model/prices.ts';
 import type { Outbox } from '../kit/outbox/outbox.ts';
+import { traceparent } from '../kit/trace/trace.ts';
 import type { AgentHost, AgentHostOptions, OpenAgentHost, RecordedTurn } from '../router/agent-host.ts';
 import type { CommandMachine, Machine } from '../router/machines/machine.ts';
 import type { CommandSpec } from '../router/providers/command.ts';
@@ -107,6 +108,7 @@ export class LocalAgentHost implements AgentHost {
       this.#sender = createTurnReportSender({
         ...turnReports,
         outbox: this.store.outbox,
+        traceOf: (turnId) => this.store.turnById(turnId)?.traceparent,
         clock,
         log,
         random: Math.random,
@@ -139,7 +141,7 @@ export class LocalAgentHost implements AgentHost {
     const now = this.#options.clock.now();
     const { userId } = machine;
     const begin = (preset: string): NewTurn => ({
-      ...turnOf(wake, now, () => uuidv7({ msecs: now }), { userId }),
+      ...turnOf(wake, now, () => uuidv7({ msecs: now }), { userId, traceparent: traceparent() }),
       named: wake.conversation_id !== undefined,
       preset,
     });

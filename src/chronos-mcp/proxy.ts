@@ -15,6 +15,7 @@ import type { Clock } from '../kit/clock/clock.ts';
 import { readKeyFile } from '../kit/identity/keys.ts';
 import { fileIdentity } from '../kit/identity/rotation.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { continueTrace, failSpan } from '../kit/trace/trace.ts';
 import { alarmCreateSchema, alarmIdSchema, alarmPatchSchema, LIST_LIMIT_MAX, RAW_ALARM_FIELDS } from '../wire/alarm.ts';
 import { ALARM_KINDS, ALARM_STATUSES } from '../wire/alarm-fields.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
@@ -262,6 +263,8 @@ export type CallAbout = {
   user?: unknown;
   /** The conversation of the call; read when an alarm names none. */
   conversation?: () => Conversation | undefined;
+  /** The `traceparent` of the program that started this server, from the call's `_meta`. */
+  traceparent?: unknown;
 };
 
 /** The remedy for a user's key that chronosd does not know. */
@@ -369,7 +372,7 @@ export function forwarderOf(forwarding: Forwarding): ToolForwarder {
     return fitting(resultOf({ ...answer, ...wakes(fields, own?.note, newConversation) }), tool.name);
   };
 
-  return async (tool, source, signal, about) => {
+  const handle: ToolForwarder = async (tool, source, signal, about) => {
     try {
       return await forward(tool, source, signal, about);
     } catch (thrown) {
@@ -377,5 +380,23 @@ export function forwarderOf(forwarding: Forwarding): ToolForwarder {
       log.warn({ tool: tool.name, code: error.code, reason: error.message, err: error.cause }, 'tool call failed');
       return { ...resultOf(wireErrorOf(error)), isError: true };
     }
+  };
+
+  return (tool, source, signal, about) => {
+    const caller = typeof about?.traceparent === 'string' ? about.traceparent : undefined;
+    const facts = () => ({
+      kind: 'server' as const,
+      attributes: {
+        'mcp.method.name': 'tools/call',
+        'gen_ai.operation.name': 'execute_tool',
+        'gen_ai.tool.name': tool.name,
+        'network.transport': 'pipe',
+      },
+    });
+    return continueTrace(caller, `tools/call ${tool.name}`, facts, async (span) => {
+      const result = await handle(tool, source, signal, about);
+      if (result.isError) failSpan(span, 'tool_error');
+      return result;
+    });
   };
 }

@@ -12,6 +12,7 @@ import {
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { TRACEPARENT } from '../kit/trace/trace.ts';
 import { CONVERSATION_CAPABILITY, USER_META } from '../wire/manifest.ts';
 import type { Settings } from '../wire/settings.ts';
 import { checkMcpSettings, type LocalDefaults } from './mcp-settings.ts';
@@ -104,6 +105,7 @@ function createServer(
       return forward(tool, argumentsSource(params.arguments), signal, {
         user: meta[USER_META],
         conversation: () => conversationOf(meta, server.getClientVersion()?.name, session),
+        traceparent: meta[TRACEPARENT],
       });
     },
   });

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import type * as Prometheus from 'prom-client';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { ListenerFigures } from '../kit/http/server.ts';
+import { mirrorMetrics } from '../kit/trace/trace.ts';
 import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
 import type { FireReport } from './dispatch/dispatcher.ts';
 import type { Bound } from './store/limits.ts';
@@ -216,6 +217,8 @@ export function createMetrics({
         this.set((await usage())[member]);
       },
     });
+
+  mirrorMetrics(registers[0]!);
 
   /** Counts the failures of one operation. */
   const counted = async <T>(operation: string, result: Promise<T>): Promise<T> => {

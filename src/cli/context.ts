@@ -105,7 +105,9 @@ export async function createContext(
           'invalid_request',
           `REVEILLE_LOG must be one of ${LOG_LEVELS.join(', ')} (got "${level}")`,
         );
-      return createLogger(system, known);
+      if (settings.REVEILLE_OTLP_ENDPOINT === undefined) return createLogger(system, known);
+      const { logFields } = await import('../kit/trace/trace.ts');
+      return createLogger(system, known, logFields);
     },
   };
 }

@@ -15,6 +15,7 @@ import {
 import { z } from 'zod';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
+import { traceHeaders } from '../kit/trace/trace.ts';
 import { thrownText } from '../wire/errors.ts';
 import { CONVERSATION_CAPABILITY, CONVERSATION_META, USER_META } from '../wire/manifest.ts';
 import { VERSION } from '../wire/version.ts';
@@ -246,6 +247,7 @@ export class Connection {
     const meta = {
       ...(this.#options.spec.isPerUser && user !== undefined && { [USER_META]: user }),
       ...(wantsConversation && conversation !== undefined && { [CONVERSATION_META]: conversation }),
+      ...traceHeaders(),
     };
     const params = { name, arguments: { ...args }, ...(Object.keys(meta).length > 0 && { _meta: meta }) };
     if (!slot) {

@@ -10,6 +10,7 @@ import { turnReportKey } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
 import type { Grant } from '../kit/process/view.ts';
+import { isTracing } from '../kit/trace/trace.ts';
 import type { OnStage } from '../turns/turn-view.ts';
 import { toReveilleError } from '../wire/errors.ts';
 import { WAKE_BODY_MAX_BYTES } from '../wire/wake.ts';
@@ -323,9 +324,12 @@ async function openAgents(
 
 /** The metrics library is loaded with the first scrape: most routers have no scraper, and every start would load it. */
 function metricsPage(figures: () => RouterFigures | undefined): MetricsPage {
-  let page: MetricsPage | undefined;
-  return async () => {
-    page ??= (await import('./metrics.ts')).routerMetrics(figures);
-    return page();
+  let loaded: Promise<MetricsPage> | undefined;
+  const load = () => {
+    loaded ??= import('./metrics.ts').then(({ routerMetrics }) => routerMetrics(figures));
+    return loaded;
   };
+  // Exported metrics are not scraped.
+  if (isTracing()) void load();
+  return async () => (await load())();
 }

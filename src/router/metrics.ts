@@ -4,6 +4,7 @@
 import { Counter, Gauge, Registry } from 'prom-client';
 import type { MetricsPage } from '../kit/http/metrics-route.ts';
 import type { ListenerFigures } from '../kit/http/server.ts';
+import { mirrorMetrics } from '../kit/trace/trace.ts';
 import type { PublicFigures } from './public/listener.ts';
 
 export type RouterFigures = { internal: ListenerFigures; public: PublicFigures & { listener: ListenerFigures } };
@@ -87,5 +88,6 @@ export function routerMetrics(figures: () => RouterFigures | undefined): Metrics
       for (const [listener, counts] of listeners()) this.inc({ listener }, counts.wrongTokens);
     },
   });
+  mirrorMetrics(registry);
   return async () => ({ contentType: registry.contentType, text: await registry.metrics() });
 }

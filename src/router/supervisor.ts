@@ -4,6 +4,7 @@
  */
 import { type Clock, orAborted, wait } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { inSpan } from '../kit/trace/trace.ts';
 import { type DaemonMachine, hasDaemon, type Machine } from './machines/machine.ts';
 import type { PendingTurns } from './machines/pending-turns.ts';
 import { type HealthProbe, isIdle } from './providers/health.ts';
@@ -208,7 +209,11 @@ export class Supervisor {
 
   #start(machine: DaemonMachine): Promise<number> {
     const provider = this.#providerOf(machine);
-    return this.#begin({ provider, machine }, (signal, onProgress) => provider.start(machine, signal, onProgress));
+    const facts = () => ({ attributes: { 'reveille.machine.provider': machine.provider } });
+    // In the trace of the first wake that waits for it.
+    return this.#begin({ provider, machine }, (signal, onProgress) =>
+      inSpan('start machine', facts, () => provider.start(machine, signal, onProgress)),
+    );
   }
 
   /** Whether the ready daemon may be used without another check. */

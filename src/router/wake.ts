@@ -4,6 +4,7 @@ import { type AcceptedTurn, type DaemonAnswer, deliver } from '../agents/neo/cli
 import { backoff } from '../kit/clock/backoff.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { inSpan } from '../kit/trace/trace.ts';
 import type { CheckVerdict } from '../wire/check-verdict.ts';
 import { ownerOf } from '../wire/did.ts';
 import { okEnvelope, openEnvelope } from '../wire/envelope.ts';
@@ -197,7 +198,8 @@ export class Wakes {
   async #toAgent(machine: Machine, request: Wake, admission: Admission, deadline: AbortSignal): Promise<WakeAnswer> {
     try {
       const { agents, clock } = this.#options;
-      const answer = await agents.wake(machine, request, deadline);
+      const facts = () => ({ attributes: { 'reveille.machine.provider': machine.provider } });
+      const answer = await inSpan('deliver', facts, () => agents.wake(machine, request, deadline));
       admission.started();
       const recorded = agents.turnOf(machine.userId, request.fire_id);
       return { answer, startMs: 0, turn: recorded && recordedTurn(recorded, clock) };

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { failSpan, inSpan, type SpanFacts } from '../kit/trace/trace.ts';
 import { type TurnUsage, usageBetween } from '../wire/usage.ts';
 import type { Attempt, Worker } from './agent.ts';
 import type { Outcome, Turn } from './turn.ts';
@@ -123,6 +124,18 @@ function storedAttempt(
   };
 }
 
+const invoking =
+  ({ conversationId, terms }: Turn, { name, agent }: Worker) =>
+  (): SpanFacts => ({
+    ...(agent.outlivesProcess && { kind: 'client' }),
+    attributes: {
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.agent.name': name,
+      'gen_ai.conversation.id': conversationId,
+      'gen_ai.request.model': terms?.model,
+    },
+  });
+
 /** Runs agents for turns. */
 export class Attempts {
   readonly #options: AttemptsOptions;
@@ -148,7 +161,18 @@ export class Attempts {
     const session = isResumed ? turn.session : kept ? kept.session : guessedSession;
     const spawnId = isResumed ? (turn.spawnId ?? '') : randomUUID();
     const { attempt, end } = storedAttempt(this.#options, turn, isResumed, { prompt, session, cwd, spawnId, signal });
-    const ended = await end(isResumed ? agent.resume(attempt) : agent.run(attempt));
+    const ended = await end(
+      inSpan(`invoke_agent ${worker.name}`, invoking(turn, worker), async (span) => {
+        const outcome = await (isResumed ? agent.resume(attempt) : agent.run(attempt));
+        span?.setAttributes({
+          'gen_ai.response.model': outcome.model,
+          'gen_ai.usage.input_tokens': outcome.usage?.input_tokens,
+          'gen_ai.usage.output_tokens': outcome.usage?.output_tokens,
+        });
+        if (outcome.status !== 'done') failSpan(span, outcome.status);
+        return outcome;
+      }),
+    );
     const attempted = { ...ended, outcome: withOwnUsage(ended.outcome, session, kept?.usage), worker, cwd };
     if (ended.outcome.status !== 'no_session') return attempted;
     // A missing session: a guessed one never existed, a stored one is lost.

@@ -1,6 +1,7 @@
 /** Accepts a turn: `POST /chat` (docs/reference/api.md). Pure but for {@link acceptChat}. */
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../kit/clock/clock.ts';
+import { isTracing, readTraceparent } from '../kit/trace/trace.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { deriveName, fireIdOf, REPEAT_SECONDS } from '../wire/fire-id.ts';
@@ -67,11 +68,13 @@ export type WakeIdentity = {
   userId?: string | undefined;
   name?: string | undefined;
   tokensPerTurn?: number | undefined;
+  /** Of the delivery; stored only where this process records traces. */
+  traceparent?: string | undefined;
 };
 
 /** The turn for a request. `newId` returns a new id where one is needed. */
 export function turnOf(body: ChatRequest, now: number, newId: () => string, about: WakeIdentity = {}): NewTurn {
-  const { userId, tokensPerTurn } = about;
+  const { userId, tokensPerTurn, traceparent } = about;
   const ofAlarm = termsOf(body);
   const terms = tokensPerTurn === undefined ? ofAlarm : { ...ofAlarm, tokens_per_turn: tokensPerTurn };
   return {
@@ -92,6 +95,7 @@ export function turnOf(body: ChatRequest, now: number, newId: () => string, abou
     ...(terms === undefined ? {} : { terms }),
     ...(body.check === undefined ? {} : { check: body.check }),
     ...(userId === undefined ? {} : { userId }),
+    ...(isTracing() && readTraceparent(traceparent) ? { traceparent: traceparent! } : {}),
   };
 }
 

@@ -6,6 +6,7 @@
 import { untilStored } from '../kit/clock/backoff.ts';
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { continueTrace, failSpan, measure, messagingFacts, type SpanFacts } from '../kit/trace/trace.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { TurnCancelled, TurnEnd, type Worker } from './agent.ts';
@@ -223,11 +224,29 @@ export class TurnEngine {
     const turn = this.#options.store.turnById(id);
     if (!turn || turn.finishedAt !== undefined) return 'over';
     const worker = this.#options.workerOf(turn);
-    if ('agent' in worker) return await this.#settle(await this.#attempts.make(turn, worker, signal));
+    if ('agent' in worker) return await this.#attempt(turn, worker, signal);
     if (turn.status === 'queued') return await this.#settle({ turn, outcome: worker, isCounted: false });
     const why = 'why' in worker ? worker.why : 'its machine has been replaced';
     const error = `it had begun before ${this.#options.owner} ended, and its outcome cannot be read any more: ${why}`;
     return await this.#settle({ turn, outcome: { status: 'unknown', error }, isCounted: true });
+  }
+
+  /** Makes an attempt and stores its outcome, in the trace of the turn's delivery. */
+  #attempt(turn: Turn, worker: Worker, signal: AbortSignal): Promise<Settled | undefined> {
+    const { clock } = this.#options;
+    const began = clock.monotonic();
+    const isWake = turn.origin === 'chronos';
+    return continueTrace(turn.traceparent, isWake ? 'process alarms' : 'turn', processing(turn), async (span) => {
+      const attempted = await this.#attempts.make(turn, worker, signal);
+      const { status } = attempted.outcome;
+      span?.setAttribute('reveille.turn.outcome', status);
+      if (status !== 'done') failSpan(span, status);
+      if (isWake)
+        measure('messaging.process.duration', (clock.monotonic() - began) / 1000, () =>
+          messagingFacts('process', status === 'done' ? {} : { 'error.type': status }),
+        );
+      return await this.#settle(attempted);
+    });
   }
 
   /** Stores the outcome of an attempt. `undefined`: the next process continues the turn. */
@@ -289,6 +308,18 @@ export class TurnEngine {
 
 /** The group of all turns where no user has one. */
 const EVERYONE = '';
+
+const processing =
+  ({ id, conversationId, fireId, attempts, origin }: Turn) =>
+  (): SpanFacts => ({
+    ...(origin === 'chronos' && { kind: 'consumer' }),
+    attributes: {
+      ...(origin === 'chronos' && messagingFacts('process', { 'messaging.message.id': fireId })),
+      'gen_ai.conversation.id': conversationId,
+      'reveille.turn.id': id,
+      'reveille.attempt': attempts + 1,
+    },
+  });
 
 function endingOf({ outcome, cwd, began }: Attempted): Ending {
   if (outcome.status === 'not_started') {

@@ -9,6 +9,7 @@ import { plainTransport } from '../kit/http/plain-transport.ts';
 import { webhookSigner } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { createOutbox, type Delivery, type Outbox, type OutboxStore } from '../kit/outbox/outbox.ts';
+import { continueTrace, failSpan, isTracing, traceHeaders } from '../kit/trace/trace.ts';
 import { pathSegment } from '../wire/identifier.ts';
 import { beginningOfReply, type TurnReport, turnReportBody } from '../wire/turn-report.ts';
 
@@ -93,6 +94,8 @@ type Post = {
   reports: readonly TurnReport[];
   /** The result of `receiptKey`. */
   key: string;
+  /** The `traceparent` of the turn's delivery. */
+  trace: string | undefined;
 };
 
 /** The status of the answer, or why there was none. */
@@ -107,15 +110,26 @@ async function postTurnReports(
   post: Post,
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): Promise<Answered> {
-  const { url, userId, fireId, reports, key } = post;
+  const { url, userId, fireId, reports, key, trace } = post;
   const body = turnReportBody(userId, reports);
   const signed = webhookSigner(key)({ id: fireId, timestampSeconds: clock.now() / 1000, body });
-  const answer = await exchange(plainTransport, {
-    method: 'POST',
-    url: joinUrl(url, `/v1/fires/${pathSegment(fireId)}/receipts`),
-    headers: { ...signed, 'content-type': 'application/json', accept: 'application/json' },
-    ...{ body, signal, maxBytes: MAX_BYTES, limit: { clock, ms: TIMEOUT_MS } },
-  });
+  const send = () =>
+    exchange(plainTransport, {
+      method: 'POST',
+      url: joinUrl(url, `/v1/fires/${pathSegment(fireId)}/receipts`),
+      headers: { ...signed, 'content-type': 'application/json', accept: 'application/json', ...traceHeaders() },
+      ...{ body, signal, maxBytes: MAX_BYTES, limit: { clock, ms: TIMEOUT_MS } },
+    });
+  const facts = () => ({ kind: 'client' as const, attributes: { 'messaging.message.id': fireId } });
+  const inTrace = () =>
+    continueTrace(trace, 'report turn', facts, async (span) => {
+      const sent = await send();
+      if (sent.result !== 'answered') failSpan(span, sent.result);
+      else span?.setAttribute('http.response.status_code', sent.status);
+      return sent;
+    });
+  // Without a trace of its delivery, a report begins none.
+  const answer = await (trace === undefined ? send() : inTrace());
   if (answer.result !== 'answered') return { status: undefined, reason: reasonOf(answer.error) };
   return { status: answer.status, reason: answer.body.toString('utf8').slice(0, SHOWN_CHARACTERS).toWellFormed() };
 }
@@ -147,6 +161,8 @@ export type TurnReportSenderOptions = {
   keyOf: (userId: string) => string | undefined;
   clock: Clock;
   log: Logger;
+  /** The `traceparent` of the delivery of a turn. */
+  traceOf?: (turnId: string) => string | undefined;
   /** Uniform in [0, 1); spreads retries. */
   random: () => number;
 };
@@ -245,6 +261,7 @@ export function createTurnReportSender({
   outbox,
   url: urlOf,
   keyOf,
+  traceOf,
   clock,
   log,
   random,
@@ -258,7 +275,9 @@ export function createTurnReportSender({
       const ageMs = clock.now() - Math.min(...reports.map(({ at }) => at));
       const url = urlOf();
       if (url === undefined) return deliveryOf(undefined, ageMs, 'the address of chronosd is not known yet');
-      const { status, reason } = await postTurnReports({ url, userId, fireId, reports, key }, { clock, signal });
+      const turnId = isTracing() ? reports.find((report) => report.turnId !== null)?.turnId : undefined;
+      const trace = turnId ? traceOf?.(turnId) : undefined;
+      const { status, reason } = await postTurnReports({ url, userId, fireId, reports, key, trace }, { clock, signal });
       return deliveryOf(status, ageMs, status === undefined ? reason : `chronosd answered ${status}: ${reason}`);
     },
     now: () => clock.monotonic(),

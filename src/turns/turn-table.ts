@@ -3,7 +3,6 @@
  * connection's group commit. Each database with the table creates it with its own migrations.
  */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
-import type { CheckNews } from '../wire/check-verdict.ts';
 import type { TurnUsage } from '../wire/usage.ts';
 import type { TurnTerms } from '../wire/wake.ts';
 import type { NewTurn, Turn } from './turn.ts';
@@ -31,10 +30,14 @@ export const TURN_COLUMNS = COLUMNS.map((column) => `${column} AS ${memberOf(col
 
 const present = (row: Row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
 
-/** The column `terms` also has what the alarm's check said, as the member `check`: few turns have either. */
-function readTerms(text: string): Pick<Turn, 'terms' | 'check'> {
-  const { check, ...terms } = JSON.parse(text) as TurnTerms & { check?: CheckNews };
-  return { ...(Object.keys(terms).length > 0 && { terms }), ...(check && { check }) };
+/** The column `terms` also has the members `check` and `traceparent` of the turn: few turns have any of them. */
+function readTerms(text: string): Pick<Turn, 'terms' | 'check' | 'traceparent'> {
+  const { check, traceparent, ...terms } = JSON.parse(text) as TurnTerms & Pick<Turn, 'check' | 'traceparent'>;
+  return {
+    ...(Object.keys(terms).length > 0 && { terms }),
+    ...(check && { check }),
+    ...(traceparent !== undefined && { traceparent }),
+  };
 }
 
 /**
@@ -138,9 +141,9 @@ export function turnTable(db: DatabaseSync, { perUser }: { perUser: boolean }) {
   return {
     /** Stores a turn, `queued` by default. The caller has checked its fire in the same transaction. */
     insert(turn: AcceptedTurn): Turn {
-      const { check, terms } = turn;
+      const { check, traceparent, terms } = turn;
       const members: Record<string, unknown> = { status: 'queued', ...turn };
-      if (check) members.terms = { ...terms, check };
+      if (check || traceparent !== undefined) members.terms = { ...terms, check, traceparent };
       const value = (given: unknown) => {
         if (typeof given === 'boolean') return Number(given);
         return typeof given === 'object' ? given && JSON.stringify(given) : ((given ?? null) as SQLInputValue);

@@ -26,6 +26,8 @@ export type TurnInput = {
   readonly terms?: TurnTerms;
   /** What the alarm's check said, which let the wake through. */
   readonly check?: CheckNews;
+  /** Of the delivery, where it was traced: the turn continues its trace. */
+  readonly traceparent?: string;
   readonly message: string;
   /** JSON source text, never parsed. */
   readonly payload?: string;

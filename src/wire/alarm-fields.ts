@@ -366,6 +366,8 @@ export const ALARM_FIELDS = {
   hook_secret: { type: 'string', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   /** The alarms that wait for a turn of this one. */
   followers: { type: 'list', in: 'options', by: 'chronosd', absent: null, view: 'never' },
+  /** Of the request that created it, if that was traced. A fire links to it. */
+  traceparent: { type: 'string', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   /** Instants of the past that are still to fire, the oldest first: `first/last` in epoch milliseconds. */
   backfill: { type: 'list', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   model: {

@@ -19,10 +19,11 @@ const SYSTEMS = [
 ];
 
 /** Kits that every folder above `wire` may use; other imports between kits are listed. */
-const LEAVES = ['kit/clock', 'kit/log'];
+const LEAVES = ['kit/clock', 'kit/log', 'kit/trace'];
 const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/clock': [],
   'kit/log': [],
+  'kit/trace': [],
   'kit/text': [],
   'kit/files': [],
   'kit/json': [],

@@ -84,6 +84,7 @@ export async function openChronosdWithRouter(
     ...clientOf(router.url),
     folder,
     work: join(folder, 'work'),
+    routerUrl: router.url,
     get chronosUrl() {
       return chronosUrl!;
     },

@@ -62,6 +62,7 @@ const NEEDS_OWN_PROCESS = new RegExp(
     /node:(?:child_process|worker_threads)\b/,
     /\bprocess\.(?:env|chdir|on|once|exitCode)\b/,
     /\b(?:mock\.|stackTraceLimit|setFlagsFromString)/,
+    /\brecordSpans\(/,
     /support\/(?!temporary|eventually|command-line|installation|random|stand-ins|tools)/,
   ]
     .map(({ source }) => source)

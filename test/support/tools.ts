@@ -68,6 +68,7 @@ const TOOLS = {
   faketime: { programs: [], packages: 'libfaketime', works: () => findFaketime() !== undefined },
   curl: { programs: ['curl'], packages: 'curl' },
   iproute2: { programs: ['ip'], packages: 'iproute2' },
+  prometheus: { programs: ['prometheus', 'promtool'], packages: 'prometheus' },
   browser: {
     programs: ['playwright-mcp', 'chromium'],
     install: 'npm install --global @playwright/mcp@0.0.83 && apt-get install -y chromium',

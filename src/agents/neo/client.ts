@@ -10,6 +10,7 @@ import { type Call, callOf, createCaller, type Daemon, type LimitedCall, withinT
 import { type Exchange, exchange, joinUrl, openStream, reasonOf } from '../../kit/http/exchange.ts';
 import { type FollowStreamOptions, followStream } from '../../kit/http/follow-stream.ts';
 import type { Transport } from '../../kit/http/plain-transport.ts';
+import { failSpan, inSpan, traceHeaders } from '../../kit/trace/trace.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { encodeJson, type RawJson } from '../../wire/json.ts';
@@ -143,23 +144,35 @@ export async function deliver(
   delivery: DaemonAddress & { userId: string; wake: Wake; tokenLimit?: number | undefined; signal: AbortSignal },
 ): Promise<Delivery> {
   const { url, token, userId, wake, tokenLimit, signal } = delivery;
-  const outcome = await exchange(dispatcher, {
-    method: 'POST',
-    url: joinUrl(url, NEO_ROUTES.chat.path),
-    headers: {
-      authorization: `Bearer ${token}`,
-      'content-type': 'application/json',
-      accept: 'application/json',
-      [WAKE_HEADERS.user]: userId,
-      [WAKE_HEADERS.origin]: WAKE_ORIGIN,
-      ...(wake.alarm_id === undefined ? {} : { [WAKE_HEADERS.alarm]: wake.alarm_id }),
-      [WAKE_HEADERS.fire]: wake.fire_id,
-      ...(tokenLimit === undefined ? {} : { [TOKEN_LIMIT_HEADER]: String(tokenLimit) }),
+  const post = () =>
+    exchange(dispatcher, {
+      method: 'POST',
+      url: joinUrl(url, NEO_ROUTES.chat.path),
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        accept: 'application/json',
+        [WAKE_HEADERS.user]: userId,
+        [WAKE_HEADERS.origin]: WAKE_ORIGIN,
+        ...(wake.alarm_id === undefined ? {} : { [WAKE_HEADERS.alarm]: wake.alarm_id }),
+        [WAKE_HEADERS.fire]: wake.fire_id,
+        ...(tokenLimit === undefined ? {} : { [TOKEN_LIMIT_HEADER]: String(tokenLimit) }),
+        ...traceHeaders(),
+      },
+      body: chatBody(wake),
+      maxBytes: ANSWER_MAX_BYTES,
+      signal,
+    });
+  const outcome = await inSpan(
+    'deliver',
+    () => ({ kind: 'client' }),
+    async (span) => {
+      const posted = await post();
+      if (posted.result !== 'answered') failSpan(span, posted.result);
+      else span?.setAttribute('http.response.status_code', posted.status);
+      return posted;
     },
-    body: chatBody(wake),
-    maxBytes: ANSWER_MAX_BYTES,
-    signal,
-  });
+  );
   if (outcome.result !== 'answered') return { result: outcome.result, why: reasonOf(outcome.error) };
   const { status, headers, body } = outcome;
   const contentType = single(headers['content-type']);

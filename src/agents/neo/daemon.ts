@@ -72,7 +72,8 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     ...(chronosUrl === undefined || token === undefined ? {} : { onTurnReport: () => turnReports?.wake() }),
   });
   const feed = eventFeed(store);
-  const turnReports = turnReportSender(config, { outbox: store.outbox, clock, log });
+  const traceOf = (turnId: string) => store.turnById(turnId)?.traceparent;
+  const turnReports = turnReportSender(config, { outbox: store.outbox, traceOf, clock, log });
   const approvers = createApprovers(clock);
   let capabilities: Capabilities | undefined;
   let runner: Runner;
@@ -169,7 +170,7 @@ function reportPort(port: number, channel: number | undefined, log: Logger): voi
 /** The sender of turn reports; absent without an address or without a token to sign with. */
 function turnReportSender(
   { chronosUrl, token }: NeoConfig,
-  options: Pick<TurnReportSenderOptions, 'outbox' | 'clock' | 'log'>,
+  options: Pick<TurnReportSenderOptions, 'outbox' | 'traceOf' | 'clock' | 'log'>,
 ): Outbox | undefined {
   if (chronosUrl === undefined || token === undefined) return undefined;
   const key = turnReportKey(token);

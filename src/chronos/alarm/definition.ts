@@ -128,10 +128,12 @@ const DEFINED = OWNER_FIELDS.filter((name) => !isOption(name)).map((name) => ({
 const stored = (value: unknown) => (value instanceof RawJson ? value.text : value);
 
 /** The members as requested; an omitted field has the value of its absence. */
-function requested(input: AlarmCreate, byPerson: boolean): Definition {
+function requested(input: AlarmCreate, byPerson: boolean, traceparent: string | undefined): Definition {
   const check_state = stateOfNewCheck(input.check, byPerson);
   const run_by_person = input.run !== undefined && byPerson;
-  const members: Record<string, unknown> = { options: encodeOptions({ ...input, check_state, run_by_person }) };
+  const members: Record<string, unknown> = {
+    options: encodeOptions({ ...input, check_state, run_by_person, traceparent }),
+  };
   for (const { name, member, absent } of DEFINED) members[member] = stored(input[name] ?? absent);
   return members as Definition;
 }
@@ -167,6 +169,7 @@ function changed(before: Alarm, patch: AlarmPatch, byPerson: boolean): Partial<D
  * @param context.now the instant of the request, epoch ms
  * @param context.author the person or program with a proof for this request, as stored; without one, the agent
  * @param context.hours the hours that a time in words leaves open
+ * @param context.traceparent of the request, if it is recorded
  * @param context.earlier the alarm that the request may repeat: its words, if they are the same, keep their meaning
  * @throws ReveilleError `invalid_request` for fields that contradict each other, and for words without one meaning
  */
@@ -180,9 +183,10 @@ export function draftAlarm(
     author?: string | undefined;
     earlier?: Alarm | undefined;
     hours?: WordHours | undefined;
+    traceparent?: string | undefined;
   },
 ): Alarm {
-  const { id, owner, now, limits, author, earlier, hours } = context;
+  const { id, owner, now, limits, author, earlier, hours, traceparent } = context;
   const repeated = earlier === undefined ? asked : withTimeOf(earlier, asked);
   const input = repeated === asked ? withTime(asked, { now, hours }) : repeated;
   const kind = kindOf(input);
@@ -197,7 +201,7 @@ export function draftAlarm(
   if (kind === 'event' && (input.event ?? input.after ?? input.expect) === undefined)
     throw invalid('an alarm of kind "event" needs event, such as {"source": "webhook"}, or after, or expect');
   return {
-    ...requested(input, isByPerson(author)),
+    ...requested(input, isByPerson(author), traceparent),
     kind,
     id,
     owner,

@@ -7,6 +7,7 @@
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { WakeSignal } from '../../kit/clock/wake-signal.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { beginTrace, failSpan, messagingFacts, type Span, type SpanFacts } from '../../kit/trace/trace.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
 import { type AlarmEvent, BATCH_MAX_BYTES } from '../../wire/conditions.ts';
 import type { Looker } from '../../wire/look.ts';
@@ -16,6 +17,7 @@ import { type FireEnd, followersOf } from '../alarm/chain.ts';
 import { checkedBy, skipText } from '../alarm/checks.ts';
 import { eventStateOf, eventsOfFire, isEventFire, isLook, settleLook, withFixedEvents } from '../alarm/events.ts';
 import type { Calendars } from '../alarm/holidays.ts';
+import { optionsOf } from '../alarm/options.ts';
 import {
   type AlarmTurns,
   inDelivery,
@@ -435,7 +437,14 @@ export class Dispatcher {
     const leave = this.#inFlight.enter(alarm.owner);
     let result: WakeOutcome;
     try {
-      result = await waker.wake(claim, late, events);
+      result = await beginTrace(
+        'send alarms',
+        () => sending(claim),
+        (span) => {
+          const sent = waker.wake(claim, late, events);
+          return span ? sent.then((outcome) => described(span, claim, outcome, startedAt)) : sent;
+        },
+      );
     } finally {
       // The slot is free as soon as the answer arrives; the outcome becomes durable during the next delivery.
       if (leave()) this.#wakeSignal.notify();
@@ -528,6 +537,29 @@ export class Dispatcher {
       this.#options.log.warn({ err: error, fire_id: key.fireId }, 'events that were delivered could not be deleted');
     });
   }
+}
+
+/** A fire begins a trace, which links to the request that created its alarm: days may be between them. */
+const sending = ({ alarm, occurrence }: Claim): SpanFacts => ({
+  kind: 'producer',
+  links: [optionsOf(alarm).traceparent],
+  attributes: messagingFacts('send', {
+    'messaging.message.id': occurrence.fireId,
+    'reveille.alarm.id': alarm.id,
+    'reveille.alarm.kind': alarm.kind,
+    'reveille.attempt': occurrence.attempt,
+  }),
+});
+
+function described(span: Span, { occurrence }: Claim, result: WakeOutcome, startedAt: number): WakeOutcome {
+  const status = result.outcome === 'held' ? 429 : result.httpStatus;
+  span.setAttributes({
+    'reveille.outcome': result.outcome,
+    'reveille.lateness_ms': Math.max(0, startedAt - occurrence.scheduledFor),
+    ...(status !== null && { 'http.response.status_code': status }),
+  });
+  if (result.outcome === 'failed' || result.outcome === 'unknown') failSpan(span, result.outcome);
+  return result;
 }
 
 /** The last event that no longer waits after a change; 0 when all wait that waited before. */

@@ -4,6 +4,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { Pool } from '../../kit/http/dispatchers.ts';
 import { Answer, type Exchange, retryAfterOf } from '../../kit/http/exchange.ts';
 import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
+import { TRACEPARENT, traceparent } from '../../kit/trace/trace.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
 import { CHECK_HEADER, longestCheckMs, readVerdict } from '../../wire/check-verdict.ts';
 import type { AlarmEvent } from '../../wire/conditions.ts';
@@ -159,6 +160,8 @@ export function createHttpWaker({ url, token, clock, timeoutMs, connections }: H
   /** Name, value, name, value: the client's own form of headers. */
   function headersOf(fireId: string, body: string): string[] {
     const headers = ['content-type', 'application/json'];
+    const trace = traceparent();
+    if (trace !== undefined) headers.push(TRACEPARENT, trace);
     if (!sign) return headers;
     const signed = sign({ id: fireId, timestampSeconds: clock.now() / 1000, body });
     headers.push('authorization', bearer);

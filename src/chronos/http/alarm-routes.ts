@@ -2,6 +2,7 @@
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { KeyedQueue } from '../../kit/queue/keyed-queue.ts';
+import { continueTrace, messagingFacts, recordedTrace, type SpanFacts, TRACEPARENT } from '../../kit/trace/trace.ts';
 import { PERSON_HEADER } from '../../wire/agent.ts';
 import {
   type AlarmCreate,
@@ -100,6 +101,7 @@ const ATTEMPTS_SEARCHED = 100;
 
 type Caller = { owner: string; publicKey: string; trust: Trust };
 
+<<<<<<< HEAD
 /** Sources of events that look at the user's machine. */
 const ON_MACHINE: ReadonlySet<string> = new Set(['file', 'process', 'mcp']);
 
@@ -122,6 +124,10 @@ function refuseOfClients(author: string | undefined, { run, check, event }: Alar
     `a client with an access token may not set ${what.join(' or ')}, which the user's machine would run or read; the user can set it with: reveille alarm set`,
   );
 }
+=======
+
+const creating = (): SpanFacts => ({ kind: 'producer', attributes: messagingFacts('create') });
+>>>>>>> w/otel
 
 async function createAlarm(
   service: ChronosService,
@@ -143,7 +149,11 @@ async function createAlarm(
   if (input.check) await tryCheck?.({ user_id: owner, check: input.check, by_person: isByPerson(author) });
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
   const words: AnswerContext = { now, hours: hoursOfUser, calendars, publicUrl };
+<<<<<<< HEAD
   const context = { now, hours: hoursOfUser, id: id(now), owner, limits, author };
+=======
+  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, person, traceparent: recordedTrace() };
+>>>>>>> w/otel
   let alarm: Alarm;
   let occurrence: Occurrence;
   try {
@@ -298,7 +308,18 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
+<<<<<<< HEAD
     return sendOk(c, await createAlarm(service, { id, ...caller, author: authorOfRequest(c, caller), body }));
+=======
+    const asked = { id, ...caller, person: personOfRequest(c, caller), body };
+    // Behind the transport token and the proof of identity: the caller's trace continues.
+    const created = await continueTrace(c.req.header(TRACEPARENT), 'create alarms', creating, async (span) => {
+      const answer = await createAlarm(service, asked);
+      span?.setAttribute('reveille.alarm.id', answer.id);
+      return answer;
+    });
+    return sendOk(c, created);
+>>>>>>> w/otel
   });
 
   serve(app, CHRONOS_ROUTES.previewAlarm, async (c) => {

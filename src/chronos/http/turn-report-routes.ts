@@ -2,6 +2,7 @@
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { continueTrace, TRACEPARENT } from '../../kit/trace/trace.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdSchema, partsOfFireId } from '../../wire/fire-id.ts';
@@ -91,7 +92,17 @@ export function turnReportRoutes(
       );
     }
     const reports = reportsOf(post);
-    const fresh = await recordReports({ store, clock, onDue }, fire, reports);
+    const recording = () => ({
+      kind: 'server' as const,
+      attributes: {
+        'messaging.message.id': fireId,
+        'reveille.turn.stages': reports.map(({ stage }) => stage),
+      },
+    });
+    // Behind the signature of the machine.
+    const fresh = await continueTrace(c.req.header(TRACEPARENT), 'record turn report', recording, () =>
+      recordReports({ store, clock, onDue }, fire, reports),
+    );
     if (!fresh) throw fireNotFound();
     return sendOk(c, { recorded: fresh.size, known: reports.length - fresh.size });
   });

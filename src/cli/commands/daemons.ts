@@ -18,6 +18,7 @@ import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { checkHome, readLabel, readSubmitter } from '../home/home.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
+import { startOwnTraces } from '../tracing.ts';
 import { type DaemonName, namingPort } from '../up/listener.ts';
 import { executorSandbox, machineSandbox, neoSandbox } from '../up/sandbox.ts';
 
@@ -131,11 +132,15 @@ export async function neo(context: CliContext): Promise<void> {
 }
 
 /** Runs until the client or a signal closes a server on stdin and stdout, and ends the process. */
-async function untilClosed(server: { close(): Promise<void>; closed: Promise<unknown> }): Promise<never> {
+async function untilClosed(
+  server: { close(): Promise<void>; closed: Promise<unknown> },
+  atEnd: () => Promise<void> = async () => {},
+): Promise<never> {
   const end = () => void server.close();
   process.once('SIGTERM', end);
   process.once('SIGINT', end);
   await server.closed;
+  await atEnd();
   // Abandoned calls may still hold a socket.
   process.exit(EXIT.done);
 }
@@ -215,6 +220,7 @@ export async function mcp(context: CliContext, flags: { selftest?: boolean }): P
   const log = await context.log('chronos-mcp', 'warn');
   const { ok, differences } = await compareTools();
   if (!ok) throw new ReveilleError('conflict', differences.map((difference) => `differs: ${difference}`).join('\n'));
+  const endTraces = await startOwnTraces(context, 'chronos-mcp', log);
   const server = startChronosMcp({
     settings: context.settings,
     localDefaults: () => localChronosDefaults(context),
@@ -223,7 +229,7 @@ export async function mcp(context: CliContext, flags: { selftest?: boolean }): P
     clock: context.clock,
     session: await sessionFinder(context),
   });
-  await untilClosed(server);
+  await untilClosed(server, endTraces);
 }
 
 /** The session is the one that the client's hook recorded with its last prompt. */
@@ -277,6 +283,7 @@ async function runDaemon(
   // Without generated secrets it may be the volume of a container, whose group an operator has chosen.
   if (existsSync(home.secretsFile)) checkHome(home);
   const log = await context.log(name, out.live ? 'warn' : 'info');
+  const endTraces = await startOwnTraces(context, name, log);
   const daemon = await namingPort(name, () => start(log));
   boundYoungGeneration(YOUNG_GENERATION_MIB);
   const { url, public: publicListener } = daemon;
@@ -285,6 +292,6 @@ async function runDaemon(
     { system: name, url, ...(publicListener && { public_url: publicListener.url }), pid: process.pid },
     `${name} listens on ${url}${more}; Ctrl-C ends it`,
   );
-  onTermination(() => daemon.close(), { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
+  onTermination(() => daemon.close().finally(endTraces), { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
   await new Promise(() => {});
 }

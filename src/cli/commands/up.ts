@@ -24,6 +24,7 @@ import {
   stoppingLine,
 } from '../screens/up-screen.ts';
 import { ownKeeper } from '../sleep/keeper.ts';
+import { startOwnTraces } from '../tracing.ts';
 import { FireWatch, type FollowedFire, fireRecord } from '../up/fire-watch.ts';
 import { type LocalStack, startLocalStack } from '../up/local-stack.ts';
 import { ownConsole } from '../up/own-console.ts';
@@ -163,6 +164,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     rings.dispatchEvent(new Event('awaited'));
   });
   const log = await context.log('reveille', 'warn');
+  const endTraces = await startOwnTraces(context, 'up', log);
   let starting: Promise<LocalStack> | undefined;
   const wakings = async (after: number) => (await (await starting)?.chronos.computerWakes(after)) ?? {};
   const keeper = await ownKeeper(context, { log, wakings });
@@ -176,6 +178,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     // A failed start has closed its parts.
     const started = await starting?.catch(() => undefined);
     await started?.close();
+    await endTraces();
   };
   // Before anything runs, so that a stop during the start leaves nothing behind.
   const end = async () => {

@@ -31,6 +31,8 @@ export const COMMON = {
   REVEILLE_LOG: 'info',
   /** A file of certificates to trust besides those of Node.js. */
   REVEILLE_TLS_CA: '',
+  /** The address of an OpenTelemetry collector (OTLP over HTTP) that gets traces and metrics, such as `http://127.0.0.1:4318`; by default there are none. */
+  REVEILLE_OTLP_ENDPOINT: '',
   /** The public listener of a router, for `chat`, `log` and `open`; by default the one on this computer. */
   REVEILLE_URL: '',
   /** A user's credential for it. */

@@ -67,6 +67,8 @@ const HANDED_ON_TO_SERVERS = [
   'NEURODOCK_PROFILE_PATH',
   'REVEILLE_LOG',
   'REVEILLE_SEPARATION',
+  'REVEILLE_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_HEADERS',
 ];
 
 /** The prefix of Neo's variables in the router: other machines may use the same names for other values. */

@@ -3,6 +3,7 @@
  * this call.
  */
 import { clip } from '../../kit/text/excerpt.ts';
+import { inSpan } from '../../kit/trace/trace.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
@@ -189,7 +190,13 @@ export async function startCall(run: IntentRun, node: ResolvedCall): Promise<Rai
     if (effect === 'deny')
       throw new IntentFailure('denied_by_policy', `the policy denies ${node.tool} (node ${node.id}): ${reason}`);
     if (!isAbout(record, call) || record.gate?.answered) await openGate(run, node, tool);
-    else await awaitAnswer(run, node.id);
+    else
+      await inSpan('await approval', approving(node), async (span) => {
+        await awaitAnswer(run, node.id);
+        const answered = recordOf(run.state(), node.id).gate?.answered;
+        const outcome = answered === undefined ? 'expired' : answered.approved ? 'approved' : 'denied';
+        span?.setAttribute('reveille.approval.outcome', outcome);
+      });
   }
 }
 
@@ -228,6 +235,10 @@ function waitingGate(state: ChainState, nodeId: string) {
   const { gate } = recordOf(state, nodeId);
   return gate && !gate.answered && !gate.expired ? gate : undefined;
 }
+
+const approving = (node: CallNode) => () => ({
+  attributes: { 'gen_ai.tool.name': node.tool, 'reveille.node.id': node.id },
+});
 
 /** Resolves when the question was answered or has expired; records the expiry. */
 async function awaitAnswer(run: IntentRun, nodeId: string): Promise<void> {

@@ -1,4 +1,5 @@
 /** Executes a plan: sequences in order, parallels concurrently, waits by the wall clock. */
+import { failSpan, inSpan, toolSpan } from '../../kit/trace/trace.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { CallNode, GroupNode, PlanNode, WaitNode } from '../../wire/intent.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
@@ -128,7 +129,13 @@ async function makeCall(run: IntentRun, node: CallNode, tool: RailTool): Promise
   const signal = isHarmless ? AbortSignal.any([run.stopSignal, run.shutdownSignal]) : run.shutdownSignal;
   const { definitionSha256 } = tool;
   const { user } = run.state().accepted.principal;
-  const report = await toolbox.call(node.tool, node.args, { signal, definitionSha256, user });
+  const { name, facts } = toolSpan(node.tool);
+  const report = await inSpan(name, facts, async (span) => {
+    const called = await toolbox.call(node.tool, node.args, { signal, definitionSha256, user });
+    if (called.status !== 'answered') failSpan(span, called.status);
+    else if (called.isError) failSpan(span, 'tool_error');
+    return called;
+  });
   // Without a recorded end the read is made again when the intent resumes.
   if (isHarmless && report.status !== 'answered' && run.stopSignal.aborted) throw new RunStopped();
   const isReferredTo = run.state().compiled?.references?.some(({ from }) => from === node.id) ?? false;

@@ -1,5 +1,6 @@
 /** The rail: accepts intents, executes them and answers requests about them (see `../rail.ts`). */
 import { orAborted, wait } from '../../kit/clock/clock.ts';
+import { continueTrace, inSpan, recordedTrace } from '../../kit/trace/trace.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { readIntent } from '../intent/read-intent.ts';
@@ -18,6 +19,13 @@ export function createRail(parts: RailParts): ExecutorRail {
   const { journal, toolbox, policy, compiler, clock, log, canWake = true } = parts;
   const shutdown = new AbortController();
   let isStarted = false;
+  /** The traces in which open intents were submitted. Lost with this process, which costs only the connection. */
+  const traces = new Map<string, string>();
+  journal.onChange(({ row, state }) => {
+    if (isFinal(state)) traces.delete(row.id);
+  });
+  const inTraceOf = (intentId: string, name: string, work: () => Promise<void>) =>
+    continueTrace(traces.get(intentId), name, () => ({ attributes: { 'reveille.intent.id': intentId } }), work);
 
   /** Throws {@link RunStopped} when the run is stopped meanwhile. */
   const toolsReady = (run: IntentRun) => orAborted(toolbox.ready?.() ?? Promise.resolve(), run.stopSignal);
@@ -31,18 +39,28 @@ export function createRail(parts: RailParts): ExecutorRail {
       if (!(thrown instanceof IntentFailure)) throw thrown;
       stop = thrown;
     }
-    const state = await run.record((before) => [endingOf(before, stop, { at: formatInstant(clock.now()), toolbox })]);
+    const ending = (before: ChainState) => [endingOf(before, stop, { at: formatInstant(clock.now()), toolbox })];
+    const state = await inSpan(
+      'receipt',
+      () => ({}),
+      async (span) => {
+        const ended = await run.record(ending);
+        span?.setAttribute('reveille.intent.status', statusOf(ended));
+        return ended;
+      },
+    );
     log.info({ intent: run.intentId, status: statusOf(state) }, 'an intent has ended');
   }
 
   const queues = new UserQueues(
     {
       runOf: (intentId) => new IntentRun(parts, intentId, shutdown.signal),
-      async draft(run) {
-        await toolsReady(run);
-        await draft(run);
-      },
-      execute,
+      draft: (run) =>
+        inTraceOf(run.intentId, 'draft intent', async () => {
+          await toolsReady(run);
+          await draft(run);
+        }),
+      execute: (run) => inTraceOf(run.intentId, 'execute intent', () => execute(run)),
     },
     parts,
   );
@@ -81,6 +99,8 @@ export function createRail(parts: RailParts): ExecutorRail {
       const unable = request.prose === undefined ? undefined : compiler.unable;
       const refusal = unable === undefined ? undefined : new ReveilleError('unavailable', unable, { retryable: false });
       const { intentId, isNew } = await journal.accept(user, request, hashes, refusal);
+      const trace = recordedTrace();
+      if (isNew && trace !== undefined) traces.set(intentId, trace);
       if (isNew) queues.add(user, intentId);
       return { intentId };
     },

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import type { FeedStreams } from '../../kit/http/feed-stream.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
+import { continueTrace, TRACEPARENT } from '../../kit/trace/trace.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import {
   cancelSchema,
@@ -57,7 +58,11 @@ export function intentRoutes(app: HttpApp, rail: ExecutorRail): void {
     const user = userOf(c);
     parseOrThrow(nothing, c.req.query());
     const request = parseOrThrow(intentRequestSchema, await readJson(c, { raw: RAW_INTENT_FIELDS }));
-    const { intentId } = await rail.submit(user, request);
+    const facts = () => ({ kind: 'server' as const, attributes: { 'reveille.intent.origin': request.origin } });
+    // Behind the submitter's token.
+    const { intentId } = await continueTrace(c.req.header(TRACEPARENT), 'submit intent', facts, () =>
+      rail.submit(user, request),
+    );
     return sendOk(c, { intent_id: intentId });
   });
   serve(app, EXECUTOR_ROUTES.getState, async (c) => {

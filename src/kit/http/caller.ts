@@ -6,6 +6,7 @@ import { ANSWER_DEPTH, encodeJson, parseJsonObject, type RawJson } from '../../w
 import { type PathNames, pathOf, type Route } from '../../wire/route.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Clock } from '../clock/clock.ts';
+import { traceHeaders } from '../trace/trace.ts';
 import { codeOf, type ExchangeRequest, exchange, headerSafe, retryAfterOf } from './exchange.ts';
 import { plainTransport, type Transport } from './plain-transport.ts';
 
@@ -131,6 +132,7 @@ export function createCaller(daemon: Daemon) {
         accept: 'application/json',
         ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...traceHeaders(),
         ...headers,
         ...call.headers,
         ...(body === undefined ? {} : sign?.({ method, path: url.pathname, body })),

@@ -13,11 +13,12 @@ const SECRET_MEMBERS = ['token', 'secret', 'authorization', 'signature', 'privat
  * Creates a logger that writes to stderr, because stdout is for results and MCP.
  *
  * @param system the daemon's name, on every line
+ * @param more members of each line, such as the ids of a trace
  */
-export function createLogger(system: string, level: LogLevel = 'info'): Logger {
+export function createLogger(system: string, level: LogLevel = 'info', more?: () => object): Logger {
   const paths = SECRET_MEMBERS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
   return pino(
-    { name: system, level, redact: { paths, censor: '[redacted]' } },
+    { name: system, level, redact: { paths, censor: '[redacted]' }, ...(more && { mixin: () => ({ ...more() }) }) },
     pino.destination({ fd: 2, sync: true }),
   );
 }

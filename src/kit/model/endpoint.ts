@@ -13,7 +13,8 @@ import {
   urlSetting,
 } from '../../wire/settings.ts';
 import type { Clock } from '../clock/clock.ts';
-import type { Model } from './model.ts';
+import { failSpan, inSpan, measure, type SpanFacts } from '../trace/trace.ts';
+import type { Model, ModelAnswer } from './model.ts';
 
 /** A model endpoint. */
 export type EndpointConfig = {
@@ -116,7 +117,56 @@ export function endpointModel(config: EndpointConfig, prefix: string, clock: Clo
     named: (model) => endpointModel({ ...config, model }, prefix, clock),
     async generate(request) {
       loaded ??= loadOrFail();
-      return (await loaded).generate(request);
+      const model = await loaded;
+      return observed(config, clock, () => model.generate(request));
     },
   };
+}
+
+/** A request to a model with its span and its measurements (the conventions for GenAI). */
+function observed(
+  { provider, baseUrl, model }: EndpointConfig,
+  clock: Clock,
+  ask: () => Promise<ModelAnswer>,
+): Promise<ModelAnswer> {
+  const { hostname, port, protocol } = new URL(baseUrl);
+  const common = {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': provider ?? 'openai',
+    'gen_ai.request.model': model,
+    'server.address': hostname,
+    'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+  };
+  const facts = (): SpanFacts => ({ kind: 'client', attributes: common });
+  const began = clock.monotonic();
+  const end = (more: object) =>
+    measure('gen_ai.client.operation.duration', (clock.monotonic() - began) / 1000, () => ({ ...common, ...more }));
+  return inSpan(`chat ${model}`, facts, async (span) => {
+    try {
+      const answer = await ask();
+      const { inputTokens, outputTokens } = answer.usage ?? {};
+      const answered = { 'gen_ai.response.model': answer.model };
+      span?.setAttributes({
+        ...answered,
+        'gen_ai.usage.input_tokens': inputTokens,
+        'gen_ai.usage.output_tokens': outputTokens,
+        ...(answer.cutOff === undefined && {
+          'gen_ai.response.finish_reasons': [answer.toolCalls?.length ? 'tool_calls' : 'stop'],
+        }),
+      });
+      if (answer.cutOff !== undefined) failSpan(span, 'cut_off');
+      end(answered);
+      for (const [type, tokens] of Object.entries({ input: inputTokens, output: outputTokens }))
+        if (tokens !== undefined)
+          measure('gen_ai.client.token.usage', tokens, () => ({
+            ...common,
+            ...answered,
+            'gen_ai.token.type': type,
+          }));
+      return answer;
+    } catch (thrown) {
+      end({ 'error.type': thrown instanceof ReveilleError ? thrown.code : '_OTHER' });
+      throw thrown;
+    }
+  });
 }

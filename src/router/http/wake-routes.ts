@@ -6,6 +6,7 @@ import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { turnReportKey, verifyWebhook, WEBHOOK_HEADERS } from '../../kit/identity/webhook-signature.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { continueTrace, failSpan, TRACEPARENT } from '../../kit/trace/trace.ts';
 import { CHECK_HEADER, checkRequestSchema, encodeVerdict } from '../../wire/check-verdict.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -17,6 +18,7 @@ import {
   DEFERRED_UNTIL_HEADER,
   MACHINE_READY_HEADER,
   RAW_WAKE_FIELDS,
+  type WakeRequest,
   wakeRequestSchema,
   withoutEmptyMembers,
 } from '../../wire/wake.ts';
@@ -50,14 +52,16 @@ export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
       // Not bound to the connection: a delivery under way continues when the caller disconnects.
       try {
         const onReady = (afterMs: number) => c.header(MACHINE_READY_HEADER, String(afterMs));
-        return passOn(
-          c,
-          await options.repetitions.wake(
-            wake,
-            callerWakeName((name) => c.req.header(name)),
-            onReady,
-          ),
-        );
+        const name = callerWakeName((header) => c.req.header(header));
+        // Behind the wake token: the caller's trace continues.
+        const woken = await continueTrace(c.req.header(TRACEPARENT), 'wake', waking(wake), async (span) => {
+          const answered = await options.repetitions.wake(wake, name, onReady);
+          const { status } = answered.answer;
+          span?.setAttributes({ 'http.response.status_code': status, 'reveille.machine.start_ms': answered.startMs });
+          if (status > 299) failSpan(span, String(status));
+          return answered;
+        });
+        return passOn(c, woken);
       } catch (thrown) {
         if (thrown instanceof WakeDeferred) c.header(DEFERRED_UNTIL_HEADER, formatInstant(thrown.until));
         throw thrown;
@@ -66,6 +70,14 @@ export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
     requireBearer(options.wakeToken),
   );
 }
+
+const waking = (wake: WakeRequest) => () => ({
+  kind: 'server' as const,
+  attributes: {
+    ...(wake.fire_id !== undefined && { 'messaging.message.id': wake.fire_id }),
+    ...(wake.alarm_id !== undefined && { 'reveille.alarm.id': wake.alarm_id }),
+  },
+});
 
 /**
  * A signature is optional, and verified when present. `webhook-id` alone only names the wake.

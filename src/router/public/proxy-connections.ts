@@ -7,6 +7,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { readJson } from '../../kit/http/body.ts';
 import type { HttpContext } from '../../kit/http/handlers.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { beginTrace, TRACEPARENT, traceHeaders } from '../../kit/trace/trace.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { encodeJson } from '../../wire/json.ts';
 import { personChatSchema } from '../../wire/person.ts';
@@ -64,7 +65,14 @@ export class ProxyConnections {
    * @throws ReveilleError 404, 409, 410, 451 when the user has no machine with a chat; 503 when it does not start; 502
    *   when it does not answer
    */
-  async pass(c: HttpContext, person: Person, match: RouteMatch, revoked: AbortSignal): Promise<Response> {
+  pass(c: HttpContext, person: Person, match: RouteMatch, revoked: AbortSignal): Promise<Response> {
+    if (match.route !== PROXIED_ROUTES.chat) return this.#pass(c, person, match, revoked);
+    // A caller from outside decides neither about our traces nor about what is recorded.
+    const facts = () => ({ kind: 'server' as const, links: [c.req.header(TRACEPARENT)] });
+    return beginTrace('POST /chat', facts, () => this.#pass(c, person, match, revoked));
+  }
+
+  async #pass(c: HttpContext, person: Person, match: RouteMatch, revoked: AbortSignal): Promise<Response> {
     const isStream = match.route === PROXIED_ROUTES.events;
     const body = await bodyOf(c, match);
     for (let attempt = 1; ; attempt++) {
@@ -110,7 +118,7 @@ export class ProxyConnections {
       ...connection,
       method: route.method.toUpperCase(),
       path: search === '' ? path : `${path}?${search}`,
-      headers: { ...Object.fromEntries(given), ...headers },
+      headers: { ...Object.fromEntries(given), ...traceHeaders(), ...headers },
     };
   }
 

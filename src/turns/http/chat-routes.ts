@@ -5,6 +5,7 @@ import { readJson } from '../../kit/http/body.ts';
 import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import { type EventStream, openEventStream } from '../../kit/http/sse.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { TRACEPARENT } from '../../kit/trace/trace.ts';
 import { conversationIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { CHAT_ROUTES } from '../../wire/chat-routes.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -67,6 +68,7 @@ export function chatRoutes(app: HttpApp, { engine, ...options }: ChatRoutesOptio
       userId: userOf(header, body),
       name: callerWakeName(header),
       tokensPerTurn: tokenLimitOf(header, body),
+      traceparent: header(TRACEPARENT),
     };
     const accepted = await acceptChat(body, { ...options, onAccepted: () => engine.accepted() }, about);
     return sendOk(c, accepted, accepted.deduped ? 200 : 202);

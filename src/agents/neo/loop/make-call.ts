@@ -3,6 +3,7 @@
 import { type Clock, orAborted, wait } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { ModelToolCall } from '../../../kit/model/model.ts';
+import { failSpan, inSpan, toolSpan } from '../../../kit/trace/trace.ts';
 import { isObject } from '../../../wire/json.ts';
 import { type ToolAnswer, type ToolCallContext, ToolFailure, type ToolSurface, textAnswer } from '../tools/surface.ts';
 
@@ -88,7 +89,20 @@ function failureSentence({ message, mayHaveRun }: ToolFailure, tries: number): s
  *
  * @throws the signal's reason when it aborts; nothing else
  */
-export async function makeCall(
+export function makeCall(
+  call: ModelToolCall,
+  context: ToolCallContext,
+  options: CallMakingOptions,
+): Promise<ToolAnswer> {
+  const { name, facts } = toolSpan(call.name, context.callId);
+  return inSpan(name, facts, async (span) => {
+    const answer = await triedCall(call, context, options);
+    if (answer.isError) failSpan(span, 'tool_error');
+    return answer;
+  });
+}
+
+async function triedCall(
   call: ModelToolCall,
   context: ToolCallContext,
   { surface, clock, log }: CallMakingOptions,

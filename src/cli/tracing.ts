@@ -1,0 +1,35 @@
+/** Traces of this process, where a setting asks for them. */
+import type { Logger } from '../kit/log/log.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import type { CliContext } from './context.ts';
+
+/**
+ * Begins to record traces if `REVEILLE_OTLP_ENDPOINT` is set. Without the packages of the exporter, alarms fire all the
+ * same, and the log says what is missing.
+ *
+ * @param service the name of this process in traces
+ * @returns exports the rest and ends it
+ * @throws ReveilleError `invalid_request` for an invalid address
+ */
+export async function startOwnTraces(
+  { settings, clock }: Pick<CliContext, 'settings' | 'clock'>,
+  service: string,
+  log: Logger,
+): Promise<() => Promise<void>> {
+  const { REVEILLE_OTLP_ENDPOINT: given } = settings;
+  if (given === undefined) return async () => {};
+  const url = URL.parse(given);
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search)
+    throw new ReveilleError(
+      'invalid_request',
+      `REVEILLE_OTLP_ENDPOINT must be an http:// or https:// address without credentials, such as http://127.0.0.1:4318`,
+    );
+  const { startOtlp } = await import('../kit/trace/otlp.ts');
+  try {
+    return await startOtlp({ endpoint: url.href.replace(/\/+$/, ''), service, clock, log });
+  } catch (error) {
+    if (!(error instanceof ReveilleError)) throw error;
+    log.warn(error.message);
+    return async () => {};
+  }
+}
