@@ -9,7 +9,7 @@ import { quotableText } from '../router/providers/redaction.ts';
 import type { TurnInput } from '../turns/turn.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 
-type Facts = Omit<TurnInput, 'origin' | 'createdAt' | 'message'>;
+type Facts = Omit<TurnInput, 'origin' | 'createdAt' | 'message' | 'sentBy'>;
 export type PromptInput = { readonly [Name in keyof Facts]: Facts[Name] | undefined } & {
   readonly conversationId: string;
   readonly message: string;

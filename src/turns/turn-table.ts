@@ -31,10 +31,17 @@ export const TURN_COLUMNS = COLUMNS.map((column) => `${column} AS ${memberOf(col
 
 const present = (row: Row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
 
-/** The column `terms` also has what the alarm's check said, as the member `check`: few turns have either. */
-function readTerms(text: string): Pick<Turn, 'terms' | 'check'> {
-  const { check, ...terms } = JSON.parse(text) as TurnTerms & { check?: CheckNews };
-  return { ...(Object.keys(terms).length > 0 && { terms }), ...(check && { check }) };
+/**
+ * The column `terms` also has what the alarm's check said, as the member `check`, and the sender of a message of another
+ * agent, as `sent_by`: few turns have any of them.
+ */
+function readTerms(text: string): Pick<Turn, 'terms' | 'check' | 'sentBy'> {
+  const { check, sent_by: sentBy, ...terms } = JSON.parse(text) as TurnTerms & { check?: CheckNews; sent_by?: string };
+  return {
+    ...(Object.keys(terms).length > 0 && { terms }),
+    ...(check && { check }),
+    ...(sentBy !== undefined && { sentBy }),
+  };
 }
 
 /**
@@ -138,9 +145,9 @@ export function turnTable(db: DatabaseSync, { perUser }: { perUser: boolean }) {
   return {
     /** Stores a turn, `queued` by default. The caller has checked its fire in the same transaction. */
     insert(turn: AcceptedTurn): Turn {
-      const { check, terms } = turn;
+      const { check, sentBy, terms } = turn;
       const members: Record<string, unknown> = { status: 'queued', ...turn };
-      if (check) members.terms = { ...terms, check };
+      if (check || sentBy !== undefined) members.terms = { ...terms, check, sent_by: sentBy };
       const value = (given: unknown) => {
         if (typeof given === 'boolean') return Number(given);
         return typeof given === 'object' ? given && JSON.stringify(given) : ((given ?? null) as SQLInputValue);
