@@ -20,7 +20,7 @@ export type TurnInput = {
   readonly label?: string;
   /** When the alarm was set. */
   readonly setAt?: number;
-  /** The person who wrote the message; absent: the agent itself. */
+  /** Who wrote the message, as {@link storedSetBy} writes it; absent: the agent itself. */
   readonly setBy?: string;
   /** Another agent that wrote the message and sent it now; no timer fired then. */
   readonly sentBy?: string;
