@@ -4,7 +4,6 @@ import type { AlarmCreateBody, ChronosClient } from '../chronos/client.ts';
 import { alarmCreateSchema } from '../wire/alarm.ts';
 import { encodeJson, parseJsonObject, sliceAt } from '../wire/json.ts';
 import { parseOrThrow } from '../wire/validate.ts';
-import { framed } from './task.ts';
 
 /**
  * The fields that another agent may set. Commands, checks, chains, tools, channels and conversations of the user are not
@@ -34,6 +33,8 @@ export function alarmIn(data: readonly string[]): string | undefined {
   return data.length === 1 && only !== undefined ? sliceAt(only, ['alarm']) : undefined;
 }
 
+export type AlarmSetter = Pick<ChronosClient, 'createAlarm'>;
+
 export type AlarmRequest = {
   /** Source text. */
   readonly alarm: string;
@@ -48,20 +49,20 @@ export type AlarmRequest = {
 const instants = z.looseObject({ fire_at: z.string().optional() });
 
 /**
- * Sets the alarm. Its message names the agent that asked for it, and marks the text as data of that agent.
+ * Sets the alarm, of which the caller is the author.
  *
  * @returns the alarm for the answer
  * @throws ReveilleError `invalid_request` naming the field
  */
-export async function setAlarm(alarms: Pick<ChronosClient, 'createAlarm'>, request: AlarmRequest) {
+export async function setAlarm(alarms: AlarmSetter, request: AlarmRequest) {
   const { alarm, callerName, conversationId, key } = request;
   const given = parseJsonObject(alarm, ['payload']);
-  const { wake_message: text, ...fields } = parseOrThrow(alarmSchema, given);
+  const { wake_message, ...fields } = parseOrThrow(alarmSchema, given);
   const { fire_at: fireAt } = instants.parse(given);
   const body = {
     ...fields,
     ...(fireAt === undefined ? {} : { fire_at: fireAt }),
-    wake_message: framed(text, { callerName, seed: key }),
+    wake_message,
     label: fields.label ?? `set by ${callerName}`.slice(0, 200).toWellFormed(),
     conversation_id: conversationId,
     idempotency_key: key,

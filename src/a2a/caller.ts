@@ -1,8 +1,8 @@
 /** The agents that may call, once their credential is verified. */
 import { createHash } from 'node:crypto';
-import type { ChronosClient } from '../chronos/client.ts';
 import { oneLine } from '../kit/text/hidden-characters.ts';
 import type { RemoteCaller } from '../wire/remote-caller.ts';
+import type { AlarmSetter } from './alarm-skill.ts';
 
 /** The right to send messages to the user's agent, and the right to set alarms. */
 export const A2A_SCOPES = { ask: 'agent:ask', setAlarm: 'alarms:write' } as const;
@@ -17,8 +17,12 @@ export type Authorized = {
   readonly caller: A2aCaller;
   /** Whether the credential is still valid: streams outlive its verification. */
   readonly isValid: () => boolean;
-  /** The alarms of the user. @throws ReveilleError `forbidden` with the reason when the credential has no right to them */
-  readonly alarms: () => Pick<ChronosClient, 'createAlarm'>;
+  /**
+   * The alarms of the user; new ones have the caller as their author.
+   *
+   * @throws ReveilleError `forbidden` with the reason when the credential has no right to them
+   */
+  readonly alarms: () => AlarmSetter | Promise<AlarmSetter>;
 };
 
 /**

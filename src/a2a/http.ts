@@ -183,12 +183,7 @@ export class A2aHttp {
     return json({ ...old, supportedInterfaces: card.supportedInterfaces }, 200, headers);
   }
 
-  async #dispatch(
-    request: Request,
-    { closing }: RequestInfo,
-    authorized: Authorized,
-    path: string,
-  ): Promise<Response> {
+  async #dispatch(request: Request, { closing }: RequestInfo, authorized: Authorized, path: string): Promise<Response> {
     const isRpc = path === '' || path === '/';
     if (isRpc && request.method !== 'POST') return refusal(405, 'JSON-RPC is sent with POST', { allow: 'POST' });
     const body = await bodyOf(request);

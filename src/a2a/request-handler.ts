@@ -364,7 +364,7 @@ export class RequestHandler implements A2ARequestHandler {
     requireScope(caller, A2A_SCOPES.setAlarm);
     const { callerName, conversationId, messageId } = task;
     const key = conversationOf(caller.key, `alarm ${messageId}`);
-    const alarms = caller.authorized.alarms();
+    const alarms = await caller.authorized.alarms();
     const result = await setAlarm(alarms, { alarm, callerName, conversationId, key });
     return { ...task, state: 'completed', result };
   }

@@ -37,8 +37,13 @@ export async function router(context: CliContext): Promise<void> {
   const sandbox = machineSandbox(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
   const pagesOf = config.public.console && fleetConsole(context, config.public);
+  const { a2aServices, fleetAlarms } = await import('../access/a2a.ts');
+  const { settings } = context;
+  const servicesOf = await a2aServices(context, { settings, router: config, alarmsOf: fleetAlarms(context, settings) });
   await runDaemon(context, 'router', (log) =>
-    startRouter({ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log, pagesOf }),
+    startRouter({
+      ...{ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log, pagesOf, servicesOf },
+    }),
   );
 }
 

@@ -21,9 +21,11 @@ import type { MachinePut, MachineView } from '../../router/machines/machine-sche
 import type { ProcessSpec } from '../../router/providers/process-spec.ts';
 import type { PagesOf } from '../../router/public/listener.ts';
 import type { OnWake } from '../../router/wake.ts';
+import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { VERSION } from '../../wire/version.ts';
+import { a2aServices, ownAlarms } from '../access/a2a.ts';
 import { eachKey } from '../access/chronos.ts';
 import { executorAdminAt } from '../access/executor.ts';
 import { ensureCredential } from '../access/router.ts';
@@ -174,6 +176,14 @@ async function startOwnRouter(
 ): Promise<RunningRouter> {
   const config = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
   const log = await context.log('router', 'error');
+  const chronosdOf = () => {
+    const url = config.chronosUrl ?? ownChronos();
+    const { CHRONOS_TOKEN: token, CHRONOS_ADMIN_TOKEN: adminToken } = settings;
+    if (url === undefined) throw new ReveilleError('unavailable', 'chronosd is starting', { retryAfterSeconds: 1 });
+    return { url, token, adminToken, identity };
+  };
+  const alarmsOf = ownAlarms(context, identity.owner, chronosdOf);
+  const servicesOf = await a2aServices(context, { settings, router: config, alarmsOf });
   return namingPort('router', () =>
     startRouter({
       config,
@@ -184,7 +194,7 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pagesOf: console?.pagesOf },
+      ...{ onWake, pagesOf: console?.pagesOf, servicesOf },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );
