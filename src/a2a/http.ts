@@ -245,7 +245,9 @@ export class A2aHttp {
       return rest(AgentCard.toJSON(await handler.getAuthenticatedExtendedAgentCard({ tenant }, context)));
     if (at === 'GET /tasks') {
       const answer = await handler.listTasks(listRequest(query), context);
-      return rest({ nextPageToken: '', ...(ListTasksResponse.toJSON(answer) as object) });
+      // Empty members are required here, and the SDK leaves them out.
+      const { tasks: _, ...counts } = answer;
+      return rest({ tasks: [], ...counts, ...(ListTasksResponse.toJSON(answer) as object) });
     }
     const [, id = '', action] = /^\/tasks\/([^/:]+)(?::(\w+))?$/.exec(path) ?? [];
     if (id !== '' && action === undefined && method === 'GET')
