@@ -48,6 +48,9 @@ export function conversationOf(caller: string, contextId: string): string {
   return `a2a-${digest(['conversation', caller, contextId])}`;
 }
 
+/** The context of a message that names none: the same for a repetition. */
+export const contextFor = (caller: string, messageId: string): string => digest(['context', caller, messageId]);
+
 const NAME_CHARACTERS = 200;
 
 /** The name of a caller for the user and the model, on one line. */

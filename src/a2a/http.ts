@@ -110,6 +110,27 @@ function objectOf(body: string): Record<string, unknown> {
   throw new RequestMalformedError('the body must be a JSON object');
 }
 
+/** @throws RequestMalformedError where the SDK's parser fails with an error of its own */
+function parsedBy<T>({ fromJSON }: { fromJSON(value: unknown): T }, value: object): T {
+  try {
+    return fromJSON(value);
+  } catch {
+    throw new RequestMalformedError('the body does not have the form of this operation');
+  }
+}
+
+const INTERNAL = -32603;
+
+/** The SDK's handlers answer with the text of any error: one of the inside is not for the caller. */
+function withoutInside(answer: { error?: unknown }, { failure }: Caller): object {
+  const { error } = answer as { error?: { code: number } };
+  if (error?.code !== INTERNAL || failure !== undefined) return answer;
+  const { code, message } = JsonRpcTransportHandler.mapToJSONRPCError(
+    new RequestMalformedError('malformed parameters'),
+  );
+  return { ...answer, error: { code, message } };
+}
+
 /** A request with its verified caller. */
 type Call = { caller: Caller; context: ServerCallContext; body: string; version: string };
 
@@ -204,12 +225,13 @@ export class A2aHttp {
     }
     const isLegacy = version === LEGACY_VERSION;
     const answer = await (isLegacy ? this.#legacyRpc : this.#rpc).handle(body, context);
-    if (!(Symbol.asyncIterator in answer)) return json(answer, statusOf(caller), headersOf(caller));
+    if (!(Symbol.asyncIterator in answer))
+      return json(withoutInside(answer, caller), statusOf(caller), headersOf(caller));
     const idOf = () => objectOf(body).id ?? null;
     const map = isLegacy
       ? LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError
       : JsonRpcTransportHandler.mapToJSONRPCError;
-    const failed = (thrown: unknown) => ({ jsonrpc: '2.0', id: idOf(), error: map(thrown) });
+    const failed = (thrown: unknown) => withoutInside({ jsonrpc: '2.0', id: idOf(), error: map(thrown) }, caller);
     return this.#stream(answer, call, (event) => event, {
       before: (thrown) => json(failed(thrown), statusOf(caller), headersOf(caller)),
       inside: failed,
@@ -236,7 +258,7 @@ export class A2aHttp {
         before: (thrown) => restFailure(thrown, caller),
         inside: (thrown) => toRestErrorBody(thrown, restStatusFor(thrown)),
       });
-    const message = () => SendMessageRequest.fromJSON(objectOf(body));
+    const message = () => parsedBy(SendMessageRequest, objectOf(body));
     const tenant = '';
     const at = `${method} ${path}`;
     if (at === 'POST /message:send') return rest(sent(await handler.sendMessage(message(), context)));
@@ -259,7 +281,7 @@ export class A2aHttp {
     const [, taskId, configId] = /^\/tasks\/([^/:]+)\/pushNotificationConfigs(?:\/([^/:]+))?$/.exec(path) ?? [];
     if (taskId === undefined) throw new UnsupportedOperationError('there is no such operation');
     if (configId === undefined && method === 'POST') {
-      const given = TaskPushNotificationConfig.fromJSON({ ...objectOf(body), taskId });
+      const given = parsedBy(TaskPushNotificationConfig, { ...objectOf(body), taskId });
       const config = await handler.createTaskPushNotificationConfig(given, context);
       return rest(TaskPushNotificationConfig.toJSON(config), 201);
     }

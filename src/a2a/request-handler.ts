@@ -37,7 +37,7 @@ import { conversationIdSchema } from '../wire/alarm.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { extendedCard, LEGACY_VERSION } from './agent-card.ts';
 import { alarmIn, setAlarm } from './alarm-skill.ts';
-import { A2A_SCOPES, type Authorized, callerKey, conversationOf, nameOf } from './caller.ts';
+import { A2A_SCOPES, type Authorized, callerKey, contextFor, conversationOf, nameOf } from './caller.ts';
 import type { PushConfig, TaskStore } from './store.ts';
 import {
   artifactOf,
@@ -338,7 +338,10 @@ export class RequestHandler implements A2ARequestHandler {
     const { caller: client } = caller.authorized;
     const now = clock.now();
     const id = uuidv7({ msecs: now });
-    const contextId = message.contextId === '' ? id : checkedId('message.contextId', message.contextId);
+    const contextId =
+      message.contextId === ''
+        ? contextFor(caller.key, message.messageId)
+        : checkedId('message.contextId', message.contextId);
     const base: StoredTask = {
       ...{ id, userId: client.userId, caller: caller.key, callerName: nameOf(client), contextId },
       conversationId: conversationIdSchema.parse(conversationOf(caller.key, contextId)),

@@ -1,6 +1,5 @@
 /** A router with A2A, chronosd, and the agents of two users. */
 import type { TestContext } from 'node:test';
-import type { AlarmSetter } from '../../../src/a2a/alarm-skill.ts';
 import { openAgentHost } from '../../../src/agents/host.ts';
 import { a2aServices, ownAlarms } from '../../../src/cli/access/a2a.ts';
 import type { CliContext } from '../../../src/cli/context.ts';
@@ -16,11 +15,11 @@ export type A2aBench = Awaited<ReturnType<typeof openA2aBench>>;
 
 /**
  * @param settings of the router
- * @param alarms of every caller; by default none
+ * @param alarmsOf by default none can be set
  */
 export async function openA2aBench(
   t: TestContext,
-  { settings = {}, alarms }: { settings?: Record<string, string>; alarms?: () => AlarmSetter } = {},
+  { settings = {}, alarmsOf }: { settings?: Record<string, string>; alarmsOf?: ReturnType<typeof ownAlarms> } = {},
 ) {
   const dataDir = temporaryFolder(t);
   const all = { ROUTER_A2A: '1', ROUTER_PUBLIC_REQUESTS_PER_MINUTE: '100000', ...settings };
@@ -37,7 +36,7 @@ export async function openA2aBench(
     return startRouter({
       ...{ config, openAgents: openAgentHost, clock: systemClock, log: silentLogger, version: '0.0.0' },
       environment: process.env,
-      servicesOf: await a2aServices(context, { settings: all, router: config, alarmsOf: alarms ?? noAlarms }),
+      servicesOf: await a2aServices(context, { settings: all, router: config, alarmsOf: alarmsOf ?? noAlarms }),
     });
   };
   let router = await start();
@@ -60,6 +59,7 @@ export async function openA2aBench(
     tokens[userId] = await tokenOf(userId);
   }
   return {
+    dataDir,
     get router() {
       return router;
     },
