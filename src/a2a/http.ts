@@ -122,7 +122,7 @@ function parsedBy<T>({ fromJSON }: { fromJSON(value: unknown): T }, value: objec
 const INTERNAL = -32603;
 
 /** The SDK's handlers answer with the text of any error: one of the inside is not for the caller. */
-function withoutInside(answer: { error?: unknown }, { failure }: Caller): object {
+function withoutInside(answer: object, { failure }: Caller): object {
   const { error } = answer as { error?: { code: number } };
   if (error?.code !== INTERNAL || failure !== undefined) return answer;
   const { code, message } = JsonRpcTransportHandler.mapToJSONRPCError(
