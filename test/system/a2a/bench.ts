@@ -61,7 +61,7 @@ export async function openA2aBench(
   return {
     dataDir,
     get router() {
-      return router;
+      return { ...router, ...clientOf(router.url) };
     },
     get url() {
       return router.public.url;
