@@ -37,12 +37,18 @@ export async function router(context: CliContext): Promise<void> {
   const sandbox = machineSandbox(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
   const pagesOf = config.public.console && fleetConsole(context, config.public);
-  const { a2aServices, fleetAlarms } = await import('../access/a2a.ts');
-  const { settings } = context;
-  const servicesOf = await a2aServices(context, { settings, router: config, alarmsOf: fleetAlarms(context, settings) });
+  const [{ a2aServices }, { fleetAlarms, fleetServices }] = await Promise.all([
+    import('../access/a2a.ts'),
+    import('../access/public-services.ts'),
+  ]);
+  const mcp = fleetServices(context, config);
+  const a2a = await a2aServices(context, {
+    ...{ router: config, alarmsOf: fleetAlarms(context, config), needsGrant: true },
+  });
   await runDaemon(context, 'router', (log) =>
     startRouter({
-      ...{ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log, pagesOf, servicesOf },
+      ...{ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log, pagesOf },
+      servicesOf: (parts) => [...(mcp?.(parts) ?? []), ...(a2a?.(parts) ?? [])],
     }),
   );
 }

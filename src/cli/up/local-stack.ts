@@ -21,13 +21,13 @@ import type { MachinePut, MachineView } from '../../router/machines/machine-sche
 import type { ProcessSpec } from '../../router/providers/process-spec.ts';
 import type { PagesOf } from '../../router/public/listener.ts';
 import type { OnWake } from '../../router/wake.ts';
-import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { VERSION } from '../../wire/version.ts';
-import { a2aServices, ownAlarms } from '../access/a2a.ts';
+import { a2aServices } from '../access/a2a.ts';
 import { eachKey } from '../access/chronos.ts';
 import { executorAdminAt } from '../access/executor.ts';
+import { localAlarms, localServices } from '../access/public-services.ts';
 import { ensureCredential } from '../access/router.ts';
 import { hoursOfUser } from '../access/user-hours.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
@@ -176,14 +176,10 @@ async function startOwnRouter(
 ): Promise<RunningRouter> {
   const config = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
   const log = await context.log('router', 'error');
-  const chronosdOf = () => {
-    const url = config.chronosUrl ?? ownChronos();
-    const { CHRONOS_TOKEN: token, CHRONOS_ADMIN_TOKEN: adminToken } = settings;
-    if (url === undefined) throw new ReveilleError('unavailable', 'chronosd is starting', { retryAfterSeconds: 1 });
-    return { url, token, adminToken, identity };
-  };
-  const alarmsOf = ownAlarms(context, identity.owner, chronosdOf);
-  const servicesOf = await a2aServices(context, { settings, router: config, alarmsOf });
+  const mcp = localServices(context, identity.owner);
+  const a2a = await a2aServices(context, {
+    ...{ router: config, alarmsOf: localAlarms(context, identity.owner), needsGrant: false },
+  });
   return namingPort('router', () =>
     startRouter({
       config,
@@ -194,7 +190,8 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pagesOf: console?.pagesOf, servicesOf },
+      ...{ onWake, pagesOf: console?.pagesOf },
+      servicesOf: (parts) => [...(mcp?.(parts) ?? []), ...(a2a?.(parts) ?? [])],
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );

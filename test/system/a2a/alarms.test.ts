@@ -1,16 +1,17 @@
 /** Another agent sets an alarm at a real chronosd: it belongs to the user, says who set it, and wakes the agent. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createChronosClient } from '../../../src/chronos/client.ts';
+import { createChronosClient, type PersonProver } from '../../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../../src/chronos/config.ts';
 import { startChronos } from '../../../src/chronos/daemon.ts';
-import { ownAlarms } from '../../../src/cli/access/a2a.ts';
-import type { CliContext } from '../../../src/cli/context.ts';
+import type { AlarmsOf } from '../../../src/cli/access/public-services.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
+import { clientProof } from '../../../src/kit/identity/person-rights.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
 import { eventually } from '../../support/eventually.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 import { openA2aBench, textMessage } from './bench.ts';
@@ -24,10 +25,14 @@ const alarmMessage = (alarm: unknown, messageId = `alarm-${++made}`) => ({
 
 test('an alarm of another agent', async (t) => {
   const identity = agentIdentity('ada', generateKey());
-  const context = { clock: systemClock } as unknown as CliContext;
   let chronosUrl = '';
-  const chronosdOf = () => ({ url: chronosUrl, token: TRANSPORT, adminToken: ADMIN, identity });
-  const bench = await openA2aBench(t, { alarmsOf: ownAlarms(context, 'ada', chronosdOf) });
+  const alarmsOf: AlarmsOf = async ({ userId, clientId, clientName }) => {
+    if (userId !== 'ada') throw new ReveilleError('forbidden', 'not here');
+    const client = { client_id: clientId, ...(clientName !== undefined && { name: clientName }) };
+    const person: PersonProver = (request) => clientProof(client, request, { secret: ADMIN, now: Date.now() });
+    return createChronosClient({ url: chronosUrl, token: TRANSPORT, identity, person });
+  };
+  const bench = await openA2aBench(t, { alarmsOf });
   bench.ada.replyTo = () => 'woken';
   const chronos = await startChronos({
     config: parseChronosConfig({

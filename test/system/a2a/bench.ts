@@ -1,8 +1,8 @@
 /** A router with A2A, chronosd, and the agents of two users. */
 import type { TestContext } from 'node:test';
 import { openAgentHost } from '../../../src/agents/host.ts';
-import { a2aServices, ownAlarms } from '../../../src/cli/access/a2a.ts';
-import type { CliContext } from '../../../src/cli/context.ts';
+import { a2aServices } from '../../../src/cli/access/a2a.ts';
+import type { AlarmsOf } from '../../../src/cli/access/public-services.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { parseRouterConfig } from '../../../src/router/config.ts';
@@ -19,14 +19,12 @@ export type A2aBench = Awaited<ReturnType<typeof openA2aBench>>;
  */
 export async function openA2aBench(
   t: TestContext,
-  { settings = {}, alarmsOf }: { settings?: Record<string, string>; alarmsOf?: ReturnType<typeof ownAlarms> } = {},
+  { settings = {}, alarmsOf }: { settings?: Record<string, string>; alarmsOf?: AlarmsOf } = {},
 ) {
   const dataDir = temporaryFolder(t);
   const all = { ROUTER_A2A: '1', ROUTER_PUBLIC_REQUESTS_PER_MINUTE: '100000', ...settings };
-  const context = { clock: systemClock, log: async () => silentLogger } as unknown as CliContext;
-  const noAlarms = ownAlarms(context, 'nobody', () => {
-    throw new Error('not used');
-  });
+  const context = { settings: all, clock: systemClock, log: async () => silentLogger };
+  const parts = { alarmsOf: alarmsOf ?? (() => Promise.reject(new Error('not used'))), needsGrant: false };
   const start = async () => {
     const config = parseRouterConfig({
       ...{ ROUTER_PORT: '0', ROUTER_DATA_DIR: dataDir, ROUTER_ORPHAN_SECONDS: '0' },
@@ -36,7 +34,7 @@ export async function openA2aBench(
     return startRouter({
       ...{ config, openAgents: openAgentHost, clock: systemClock, log: silentLogger, version: '0.0.0' },
       environment: process.env,
-      servicesOf: await a2aServices(context, { settings: all, router: config, alarmsOf: alarmsOf ?? noAlarms }),
+      servicesOf: await a2aServices(context, { router: config, ...parts }),
     });
   };
   let router = await start();
