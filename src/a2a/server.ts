@@ -23,6 +23,8 @@ export type A2aServerOptions = Pick<TasksOptions, 'agentOf' | 'onMachine' | 'isA
   /** Hosts of private networks to which notifications may be sent, `host` or `host:port`, separated by commas. */
   allow: string | undefined;
   version: string;
+  /** Unfinished tasks continue after it; by default at once. */
+  startAfter?: Promise<void> | undefined;
   clock: Clock;
   log: Logger;
 };
@@ -51,7 +53,7 @@ export function openA2aServer(options: A2aServerOptions): A2aServer {
   const counts = { answered: 0, refused: 0, unauthorized: 0, limited: 0, failed: 0 };
   const limits = new CallerLimits(clock, options.enter);
   const http = new A2aHttp({ handler, authenticate, limits, clock, log, count: (outcome) => counts[outcome]++ });
-  tasks.start();
+  void (options.startAfter ?? Promise.resolve()).then(() => tasks.start());
   push.start();
   let closed: Promise<void> | undefined;
   const close = async () => {

@@ -75,6 +75,7 @@ export class Tasks {
 
   /** Continues the tasks of an earlier process. */
   start(): void {
+    if (this.#closing.signal.aborted) return;
     for (const { id } of this.#options.store.unfinished()) this.#begin(id);
     this.#sweep();
   }

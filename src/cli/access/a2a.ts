@@ -19,21 +19,25 @@ export type A2aParts = {
   alarmsOf: AlarmsOf;
   /** Whether a personal token needs a granted right to alarms, as in a fleet. */
   needsGrant: boolean;
+  /** Unfinished tasks continue after it; by default at once. */
+  startAfter?: Promise<void>;
+  /** Of its log. */
+  level: 'error' | 'info';
 };
 
 /** @returns `undefined` where A2A is off. Otherwise its server, which is loaded now, for the router */
 export async function a2aServices(
   context: Pick<CliContext, 'settings' | 'clock' | 'log'>,
-  { router, alarmsOf, needsGrant }: A2aParts,
+  { router, alarmsOf, needsGrant, startAfter, level }: A2aParts,
 ): Promise<ServicesOf | undefined> {
   const config = parseA2aConfig(context.settings);
   if (!config) return undefined;
   const { openA2aServer } = await import('../../a2a/server.ts');
-  const log = await context.log('a2a', 'info');
+  const log = await context.log('a2a', level);
   const { clock } = context;
   return ({ publicUrl, enter, users }) => [
     openA2aServer({
-      ...{ dataDir: router.dataDir, publicUrl, allow: config.allow, version: VERSION, clock, log },
+      ...{ dataDir: router.dataDir, publicUrl, allow: config.allow, version: VERSION, startAfter, clock, log },
       enter: (userId) => enter(userId, 'requests'),
       authenticate(token, remoteAddress) {
         const client = users.authenticate(token, remoteAddress);

@@ -44,6 +44,7 @@ export async function router(context: CliContext): Promise<void> {
   const mcp = fleetServices(context, config);
   const a2a = await a2aServices(context, {
     ...{ router: config, alarmsOf: fleetAlarms(context, config), needsGrant: true },
+    level: 'info',
   });
   await runDaemon(context, 'router', (log) =>
     startRouter({

@@ -123,10 +123,10 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   parts.defer(() => executor?.close());
   // chronosd needs the router's address first, and turn reports need a running chronosd.
   let chronosUrl: string | undefined;
-  const router = await startOwnRouter(installation, events, () => chronosUrl);
-  parts.defer(() => router.close());
-  // Overdue alarms fire once the agent can be woken, not before.
+  // Overdue alarms fire, and tasks of other agents continue, once the agent can be woken, not before.
   const registered = Promise.withResolvers<void>();
+  const router = await startOwnRouter(installation, events, () => chronosUrl, registered.promise);
+  parts.defer(() => router.close());
   const chronos = await startOwnChronosd(installation, router, events.onFire, registered.promise);
   // Before the router: chronosd's last deliveries still need it.
   parts.defer(() => chronos.close());
@@ -173,12 +173,14 @@ async function startOwnRouter(
   { context, settings, identity, environment }: Installation,
   { onWake, console }: LocalStackEvents,
   ownChronos: () => string | undefined,
+  startAfter: Promise<void>,
 ): Promise<RunningRouter> {
   const config = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
   const log = await context.log('router', 'error');
   const mcp = localServices(context, identity.owner);
   const a2a = await a2aServices(context, {
     ...{ router: config, alarmsOf: localAlarms(context, identity.owner), needsGrant: false },
+    ...{ startAfter, level: 'error' },
   });
   return namingPort('router', () =>
     startRouter({

@@ -24,7 +24,11 @@ export async function openA2aBench(
   const dataDir = temporaryFolder(t);
   const all = { ROUTER_A2A: '1', ROUTER_PUBLIC_REQUESTS_PER_MINUTE: '100000', ...settings };
   const context = { settings: all, clock: systemClock, log: async () => silentLogger };
-  const parts = { alarmsOf: alarmsOf ?? (() => Promise.reject(new Error('not used'))), needsGrant: false };
+  const parts = {
+    alarmsOf: alarmsOf ?? (() => Promise.reject(new Error('not used'))),
+    needsGrant: false,
+    level: 'error' as const,
+  };
   const start = async () => {
     const config = parseRouterConfig({
       ...{ ROUTER_PORT: '0', ROUTER_DATA_DIR: dataDir, ROUTER_ORPHAN_SECONDS: '0' },
