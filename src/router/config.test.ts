@@ -23,6 +23,7 @@ test('the defaults match the contract', () => {
     listener: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
     public: {
       ...{ host: '127.0.0.1', port: 8087, allowedHosts: [], isBehindProxy: false, isTls: false, console: undefined },
+      url: undefined,
       listener: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
       shares: { requestsPerMinute: 600, streams: 32, requests: 32 },
     },
@@ -122,4 +123,13 @@ test('a console without alarm settings stops the start with the missing names; T
     ...{ chronosUrl: 'https://chronos.internal:9096', chronosToken: chronosd.ROUTER_CHRONOS_TOKEN },
     executorUrl: undefined,
   });
+});
+
+test('the host of the public address is one of the names of the public listener', () => {
+  const { url, allowedHosts } = parseRouterConfig({
+    ...{ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_PUBLIC_ALLOWED_HOSTS: 'reveille.lan' },
+    ROUTER_PUBLIC_URL: 'https://reveille.example.com/',
+  }).public;
+  assert.equal(url, 'https://reveille.example.com');
+  assert.deepEqual(allowedHosts, ['reveille.lan', 'reveille.example.com']);
 });

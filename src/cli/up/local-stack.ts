@@ -206,7 +206,7 @@ async function startOwnChronosd(
   startAfter: Promise<void>,
 ): Promise<RunningChronos> {
   const config = parseChronosConfig({
-    CHRONOS_PUBLIC_URL: router.public.url,
+    CHRONOS_PUBLIC_URL: settings.ROUTER_PUBLIC_URL ?? router.public.url,
     ...settings,
     CHRONOS_ROUTER_WAKE_URL: `${router.url}/internal/wake`,
   });

@@ -13,9 +13,15 @@ import { fleetServices } from '../../../src/cli/access/public-services.ts';
 import type { CliContext } from '../../../src/cli/context.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
+import { parseMcpHttpConfig } from '../../../src/mcp-http/config.ts';
+import type { ServerExtension } from '../../../src/mcp-http/servers.ts';
+import { createMcpHttp } from '../../../src/mcp-http/service.ts';
 import { parseRouterConfig } from '../../../src/router/config.ts';
 import { startRouter } from '../../../src/router/daemon.ts';
+import type { ServicesOf } from '../../../src/router/public/listener.ts';
 import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
+import type { Settings } from '../../../src/wire/settings.ts';
 import { atEnd, listening, type Owner, temporaryFolder } from '../../support/temporary.ts';
 
 const TRANSPORT = 'transport-token-of-the-tests';
@@ -56,8 +62,15 @@ export async function startIssuer(owner: Owner, alg = 'ES256') {
 
 export type McpHttpBench = Awaited<ReturnType<typeof startMcpHttp>>;
 
-/** @param more settings of the router */
-export async function startMcpHttp(owner: Owner, more: Record<string, string> = {}) {
+/**
+ * @param more settings of the router
+ * @param extensions of the servers, which then have no alarms
+ */
+export async function startMcpHttp(
+  owner: Owner,
+  more: Record<string, string> = {},
+  extensions?: readonly ServerExtension[],
+) {
   const folder = temporaryFolder(owner);
   const issuer = await startIssuer(owner);
   const chronos = await startChronos({
@@ -85,7 +98,7 @@ export async function startMcpHttp(owner: Owner, more: Record<string, string> = 
   const router = await startRouter({
     ...{ config, openAgents: openAgentHost, clock: systemClock, log: silentLogger, version: '0.0.0' },
     environment: {},
-    servicesOf: fleetServices(context, config),
+    servicesOf: extensions ? extended(settings, extensions) : fleetServices(context, config),
   });
   atEnd(owner, () => router.close());
   const { url } = router.public;
@@ -134,6 +147,15 @@ export async function startMcpHttp(owner: Owner, more: Record<string, string> = 
     /** The outcomes that the router counts. */
     figures: () => router.public.figures().services.mcp ?? {},
   };
+}
+
+/** The service without a chronosd, and with extensions. */
+function extended(settings: Settings, extensions: readonly ServerExtension[]): ServicesOf {
+  const alarms = () => {
+    throw new ReveilleError('unavailable', 'these servers have no alarms');
+  };
+  const open = async () => ({ backends: { alarms }, extensions, log: silentLogger });
+  return (parts) => [createMcpHttp({ config: parseMcpHttpConfig(settings)!, ...parts, open, clock: systemClock })];
 }
 
 type CallOptions = { bearer?: string; endpoint?: string; headers?: Record<string, string> };
