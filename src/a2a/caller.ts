@@ -16,7 +16,7 @@ export type A2aCaller = Pick<RemoteCaller, 'userId' | 'subject' | 'issuer' | 'cl
 export type Authorized = {
   readonly caller: A2aCaller;
   /** Whether the credential is still valid: streams outlive its verification. */
-  readonly isValid: () => boolean;
+  readonly isValid: () => boolean | Promise<boolean>;
   /**
    * The alarms of the user; new ones have the caller as their author.
    *

@@ -29,11 +29,12 @@ import { formatEvent } from '../kit/http/sse.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { elementsOf, refuseDeepNesting, sliceAt } from '../wire/json.ts';
+import { metadataPath, REMOTE_RESOURCES } from '../wire/remote-caller.ts';
 import { A2A_PATH, CARD_PATH, LEGACY_VERSION, VERSION } from './agent-card.ts';
 import type { Authenticate, Authorized } from './caller.ts';
 import { callerKey } from './caller.ts';
 import type { CallerLimits } from './limits.ts';
-import { Caller, type RequestHandler } from './request-handler.ts';
+import { Caller, MissingScope, type RequestHandler } from './request-handler.ts';
 
 /** The client of a request. */
 export type RequestInfo = { readonly remoteAddress: string; readonly closing: AbortSignal };
@@ -41,6 +42,9 @@ export type RequestInfo = { readonly remoteAddress: string; readonly closing: Ab
 export type A2aHttpOptions = {
   handler: RequestHandler;
   authenticate: Authenticate;
+  /** The authorization servers whose access tokens count; without any there is no metadata of the resource. */
+  issuers: () => readonly string[];
+  publicUrl: () => string;
   limits: CallerLimits;
   clock: Clock;
   log: Logger;
@@ -48,12 +52,15 @@ export type A2aHttpOptions = {
   count: (outcome: 'answered' | 'refused' | 'unauthorized' | 'limited' | 'failed') => void;
 };
 
+/** The metadata of the OAuth resource (RFC 9728). */
+const METADATA_PATH = metadataPath(A2A_PATH);
+
 const pathOf = (target: string) => target.split('?', 1)[0]!;
 
 /** Whether a request target is one of A2A. */
 export function isA2a(target: string): boolean {
   const path = pathOf(target);
-  return path === CARD_PATH || path === A2A_PATH || path.startsWith(`${A2A_PATH}/`);
+  return path === CARD_PATH || path === METADATA_PATH || path === A2A_PATH || path.startsWith(`${A2A_PATH}/`);
 }
 
 const JSON_TYPES = new Set(['application/json', A2A_CONTENT_TYPE]);
@@ -170,10 +177,11 @@ export class A2aHttp {
     }
     const { pathname } = new URL(request.url);
     if (pathname === CARD_PATH) return this.#card(request);
+    if (pathname === METADATA_PATH) return this.#metadata(request);
     const authorized = await this.#authorize(request, info);
     if (authorized === undefined) {
       count('unauthorized');
-      return refusal(401, 'a valid bearer token is needed', { 'www-authenticate': 'Bearer' });
+      return refusal(401, 'a valid bearer token is needed', { 'www-authenticate': this.#challenge() });
     }
     const leave = this.#options.limits.enter(callerKey(authorized.caller), authorized.caller.userId);
     try {
@@ -187,6 +195,28 @@ export class A2aHttp {
   async #authorize(request: Request, info: RequestInfo): Promise<Authorized | undefined> {
     const token = bearerOf(request.headers.get('authorization') ?? undefined);
     return token === undefined ? undefined : this.#options.authenticate(token, info.remoteAddress);
+  }
+
+  #challenge(...more: readonly string[]): string {
+    const { issuers, publicUrl } = this.#options;
+    const parts = [...more, ...(issuers().length === 0 ? [] : [`resource_metadata="${publicUrl()}${METADATA_PATH}"`])];
+    return ['Bearer', parts.join(', ')].join(' ').trim();
+  }
+
+  #metadata(request: Request): Response {
+    const { issuers, publicUrl } = this.#options;
+    if (issuers().length === 0) return refusal(404, 'access tokens are not accepted here');
+    if (request.method !== 'GET') return refusal(405, 'the metadata is read with GET', { allow: 'GET' });
+    const resource = `${publicUrl()}${A2A_PATH}`;
+    const about = { resource, authorization_servers: issuers(), scopes_supported: REMOTE_RESOURCES.a2a };
+    return json({ ...about, bearer_methods_supported: ['header'] });
+  }
+
+  /** The headers of a failed request: when to try again, or which scope is missing. */
+  #headersOf({ failure }: Caller): Record<string, string> {
+    if (failure instanceof MissingScope)
+      return { 'www-authenticate': this.#challenge('error="insufficient_scope"', `scope="${failure.scope}"`) };
+    return failure === undefined ? {} : retryHeaders(failure);
   }
 
   /** Clients of the old version send no version; their form of the card also has the new interfaces. */
@@ -226,14 +256,14 @@ export class A2aHttp {
     const isLegacy = version === LEGACY_VERSION;
     const answer = await (isLegacy ? this.#legacyRpc : this.#rpc).handle(body, context);
     if (!(Symbol.asyncIterator in answer))
-      return json(withoutInside(answer, caller), statusOf(caller), headersOf(caller));
+      return json(withoutInside(answer, caller), statusOf(caller), this.#headersOf(caller));
     const idOf = () => objectOf(body).id ?? null;
     const map = isLegacy
       ? LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError
       : JsonRpcTransportHandler.mapToJSONRPCError;
     const failed = (thrown: unknown) => withoutInside({ jsonrpc: '2.0', id: idOf(), error: map(thrown) }, caller);
     return this.#stream(answer, call, (event) => event, {
-      before: (thrown) => json(failed(thrown), statusOf(caller), headersOf(caller)),
+      before: (thrown) => json(failed(thrown), statusOf(caller), this.#headersOf(caller)),
       inside: failed,
     });
   }
@@ -244,8 +274,15 @@ export class A2aHttp {
       if (version !== VERSION) throw unsupported(version);
       return await this.#operation(request.method, path, new URL(request.url).searchParams, call);
     } catch (thrown) {
-      return restFailure(thrown, caller);
+      return this.#restFailure(thrown, caller);
     }
+  }
+
+  #restFailure(thrown: unknown, caller: Caller): Response {
+    const inside = statusOf(caller);
+    const status = inside === 200 ? restStatusFor(thrown) : inside;
+    const headers = { ...this.#headersOf(caller), 'content-type': A2A_CONTENT_TYPE };
+    return json(toRestErrorBody(thrown, status), status, headers);
   }
 
   /** The operations of HTTP+JSON (A2A 1.0 §11.3). */
@@ -255,7 +292,7 @@ export class A2aHttp {
     const rest = (value: unknown, status = 200) => json(value, status, { 'content-type': A2A_CONTENT_TYPE });
     const stream = (events: AsyncGenerator<StreamResponse>) =>
       this.#stream(events, call, (event) => StreamResponse.toJSON(event), {
-        before: (thrown) => restFailure(thrown, caller),
+        before: (thrown) => this.#restFailure(thrown, caller),
         inside: (thrown) => toRestErrorBody(thrown, restStatusFor(thrown)),
       });
     const message = () => parsedBy(SendMessageRequest, objectOf(body));
@@ -333,8 +370,8 @@ export class A2aHttp {
           });
         };
         const check = () => {
-          cancelCheck = clock.after(RECHECK_MS, () => {
-            if (caller.authorized.isValid()) return check();
+          cancelCheck = clock.after(RECHECK_MS, async () => {
+            if (await Promise.resolve(caller.authorized.isValid()).catch(() => false)) return check();
             close();
             void events.return(undefined);
             controller.close();
@@ -384,13 +421,6 @@ const unsupported = (version: string) =>
 /** A failure of the inside has its own status, also in JSON-RPC, so that clients know to wait. */
 const statusOf = ({ failure }: Caller) =>
   failure === undefined || failure.code === 'invalid_request' ? 200 : failure.status;
-const headersOf = ({ failure }: Caller) => (failure === undefined ? {} : retryHeaders(failure));
-
-function restFailure(thrown: unknown, caller: Caller): Response {
-  const inside = statusOf(caller);
-  const status = inside === 200 ? restStatusFor(thrown) : inside;
-  return json(toRestErrorBody(thrown, status), status, { ...headersOf(caller), 'content-type': A2A_CONTENT_TYPE });
-}
 
 const sent = (task: Parameters<typeof Task.toJSON>[0]) => ({ task: Task.toJSON(task) });
 

@@ -125,9 +125,19 @@ function callerOf({ user }: ServerCallContext): Caller {
   throw new ReveilleError('internal', 'a request without a verified caller reached the tasks');
 }
 
+/** The credential is valid, and lacks a scope. */
+export class MissingScope extends ReveilleError {
+  readonly scope: string;
+
+  constructor(scope: string) {
+    super('forbidden', `this credential does not have the scope ${scope}`);
+    this.scope = scope;
+  }
+}
+
 function requireScope({ authorized }: Caller, scope: string): void {
   if (authorized.caller.scopes.has(scope)) return;
-  throw new ReveilleError('forbidden', `this credential does not have the scope ${scope}`);
+  throw new MissingScope(scope);
 }
 
 /** @throws RequestMalformedError */
@@ -389,7 +399,7 @@ export class RequestHandler implements A2ARequestHandler {
     let isFirst = true;
     try {
       for await (const event of this.#options.tasks.follow(id, caller.gone)) {
-        if (!caller.authorized.isValid()) return;
+        if (!(await caller.authorized.isValid())) return;
         yield* responsesTo(event, isFirst);
         isFirst = false;
       }

@@ -16,6 +16,8 @@ export type A2aServerOptions = Pick<TasksOptions, 'agentOf' | 'onMachine' | 'isA
   /** The folder of its database. */
   dataDir: string;
   authenticate: Authenticate;
+  /** The authorization servers whose access tokens count; none by default. */
+  issuers?: () => readonly string[];
   /** The address by which others reach the listener, without a trailing slash. */
   publicUrl: () => string;
   /** Admits one request of a user. @returns ends it @throws ReveilleError `rate_limited` */
@@ -43,7 +45,7 @@ export type A2aServer = {
 
 /** Opens the tasks of an earlier process and continues them. @throws ReveilleError when its database cannot be opened */
 export function openA2aServer(options: A2aServerOptions): A2aServer {
-  const { dataDir, authenticate, publicUrl, allow, version, clock, log } = options;
+  const { dataDir, authenticate, issuers = () => [], publicUrl, allow, version, clock, log } = options;
   const web = new WebAccess({ clock, allow, setting: 'ROUTER_A2A_ALLOW' });
   const store = openTaskStore({ path: join(dataDir, 'a2a.db'), clock, notificationOf });
   const tasks = new Tasks({ ...options, store });
@@ -52,7 +54,8 @@ export function openA2aServer(options: A2aServerOptions): A2aServer {
   const handler = new RequestHandler({ store, tasks, web, card, clock, log });
   const counts = { answered: 0, refused: 0, unauthorized: 0, limited: 0, failed: 0 };
   const limits = new CallerLimits(clock, options.enter);
-  const http = new A2aHttp({ handler, authenticate, limits, clock, log, count: (outcome) => counts[outcome]++ });
+  const count = (outcome: keyof typeof counts) => void counts[outcome]++;
+  const http = new A2aHttp({ handler, authenticate, issuers, publicUrl, limits, clock, log, count });
   void (options.startAfter ?? Promise.resolve()).then(() => tasks.start());
   push.start();
   let closed: Promise<void> | undefined;

@@ -95,6 +95,28 @@ export type ConsoleNotifications = {
   test(id: string): Promise<string | undefined>;
 };
 
+/** A program elsewhere with access to the user's alarms, through the authorization server. */
+export type ConnectedClient = {
+  readonly id: string;
+  readonly clientId: string;
+  /** The host that the client's document was read from; `undefined` for a client that registered itself. */
+  readonly host: string | undefined;
+  /** As the client calls itself. */
+  readonly name: string | undefined;
+  /** The host to which the browser went; `undefined` for a device. */
+  readonly goesTo: string | undefined;
+  readonly scopes: readonly string[];
+  /** Epoch ms. */
+  readonly createdAt: number;
+  readonly usedAt: number | undefined;
+};
+
+export type ConnectedClients = {
+  list(): Promise<readonly ConnectedClient[]>;
+  /** Ends its access at once. @throws ReveilleError `not_found` */
+  revoke(id: string): Promise<ConnectedClient>;
+};
+
 /** Kinds of changes. Open screens of that kind load again. */
 export const HINTS = ['alarms', 'approvals', 'machines', 'day'] as const;
 export type Hint = (typeof HINTS)[number];
@@ -154,6 +176,7 @@ export type ConsoleBackend = {
   readonly localhost?: () => string | undefined;
   readonly verifyReceipt: (receipt: string) => Promise<ReceiptVerdict>;
   readonly notices: Part<ConsoleNotifications>;
+  readonly clients: Part<ConnectedClients>;
   readonly health: Part<() => Promise<readonly Check[]>>;
   readonly places: readonly ConsoleLocation[];
   readonly day: Part<(date: string | undefined) => Promise<DayView>>;

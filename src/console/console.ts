@@ -66,6 +66,8 @@ export type ConsoleFigures = GuardFigures & SessionFigures & { streams: number }
 
 export type ConsoleApp = {
   fetch(request: Request, info: ConsoleInfo): Promise<Response>;
+  /** Uses a one-time code for another sign-in of the same listener; `undefined` for an invalid one. */
+  redeem(code: string): Promise<SignedInUser | undefined>;
   figures(): ConsoleFigures;
   close(): void;
 };
@@ -213,6 +215,11 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     return stream.response;
   };
 
+  const redeem = async (code: string): Promise<SignedInUser | undefined> => {
+    const user = sessions.takeCode(code);
+    return people ? people.redeem(code) : user === undefined ? undefined : { user };
+  };
+
   const app = new Hono<Env>();
   app.get('/assets/:name', (c) => assets.serve(c.req.param('name')) ?? outside(404));
   // At the root, because the scope of a service worker is its own folder.
@@ -225,8 +232,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     // A foreign page could sign the browser in to a console of another user, where its user might enter secrets.
     if (people && c.req.header('sec-fetch-site') === 'cross-site')
       return outside(403, 'Another site opened this address. If you trust it, paste it into the address bar.');
-    const user = sessions.takeCode(code);
-    const entry = people ? await people.redeem(code) : user === undefined ? undefined : { user };
+    const entry = await redeem(code);
     if (entry === undefined) {
       sessions.figures.codesRefused++;
       return outside(401, 'This address was already used or has expired. Open the console with: reveille open');
@@ -320,6 +326,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
       }
       return app.fetch(request, { info });
     },
+    redeem,
     figures: () => ({
       ...{ ...guard.figures, ...sessions.figures },
       streams: [...streams.values()].reduce((sum, open) => sum + open.size, 0),

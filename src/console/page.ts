@@ -151,7 +151,7 @@ ${head(page.title, session.base, assets)}
 ${messageLine(message, session)}
 ${mainOf(page)}
 <footer class="foot"><div class="bar"><p>${backend.name}</p>
-<nav aria-label="More"><a href="notifications">Notifications</a><a href="approvals/passkeys">Passkeys</a></nav>
+<nav aria-label="More"><a href="notifications">Notifications</a><a href="approvals/passkeys">Passkeys</a><a href="clients">Clients</a></nav>
 <button type="button" class="plain" data-opens="keys" hidden>Keyboard shortcuts <kbd>?</kbd></button>
 <form method="post" action="sign-out">${csrfField(session.csrf)}<button class="plain">Sign out</button></form></div></footer>
 ${keysDialog()}

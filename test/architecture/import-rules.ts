@@ -10,6 +10,7 @@ const SYSTEMS = [
   'mcp-host',
   'mcp-http',
   'a2a',
+  'oauth-server',
   'agents/neo',
   'executor',
   'chronometric',

@@ -34,6 +34,7 @@ import { calendarsOf } from './calendars.ts';
 import { chronometricAccess } from './chronometric.ts';
 import { alarmClient, userOf } from './chronos.ts';
 import { executorAdmin, executorClient } from './executor.ts';
+import { NO_OAUTH, type OauthAccess } from './oauth-server.ts';
 import { personClient, routerClient } from './router.ts';
 import { hoursOfUser } from './user-hours.ts';
 
@@ -200,14 +201,19 @@ function noticesOf({ settings }: CliContext, user: string, channels: Notificatio
 
 const TEST_MS = 15_000;
 
-/**
- * @param onMachine of the router in this process
- * @param notify the user's notification channels
- */
+type LocalParts = {
+  /** Of the router in this process. */
+  onMachine: Users['onMachine'];
+  /** The user's notification channels. */
+  notify: NotificationChannels;
+  /** Of the same process, if it is on. */
+  oauth?: OauthAccess | undefined;
+};
+
 export function localBackend(
   context: CliContext,
   name: string,
-  { onMachine, notify }: { onMachine: Users['onMachine']; notify: NotificationChannels },
+  { onMachine, notify, oauth }: LocalParts,
 ): ConsoleBackend {
   const user = userOf(context, undefined);
   const { home, settings } = context;
@@ -229,6 +235,7 @@ export function localBackend(
     localhost: () => readRun(home)?.console_url,
     verifyReceipt: (receipt) => verify(context, user, receipt),
     notices: { there: noticesOf(context, user, notify) },
+    clients: oauth ? { there: oauth.connectionsOf(user) } : { missing: NO_OAUTH },
     health: { there: () => checks(context) },
     places: [{ name: 'home', where: home.path }, { name: 'settings', where: home.configFile }, ...data],
     day: { there: (date) => dayOf(context, date) },

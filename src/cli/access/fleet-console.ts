@@ -20,6 +20,7 @@ import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
 import { lastLines, scheduleEngine, verifyReceipt } from './console-backend.ts';
+import { NO_OAUTH, type OauthAccess } from './oauth-server.ts';
 import { remoteCalendars } from './remote-calendars.ts';
 
 /** Number of cached backends. The least recently used one is recreated on its next request. */
@@ -104,6 +105,7 @@ function backendFor(
   context: CliContext,
   config: ConsoleConfig,
   users: Users,
+  oauth: OauthAccess | undefined,
   person: ConnectingClient,
 ): ConsoleBackend {
   const { user, credential, zone } = person;
@@ -137,6 +139,7 @@ function backendFor(
       missing:
         'Your own notifier sends notifications, because it has your keys: run "reveille notifier" where they are, and add channels with "reveille notify add".',
     },
+    clients: oauth ? { there: oauth.connectionsOf(user) } : { missing: NO_OAUTH },
     places: [],
     day: {
       missing: 'Sessions and breaks are stored on the computer where you work. See them there with: reveille time',
@@ -174,14 +177,18 @@ class Backends {
 }
 
 /** Serves the console's pages of a router; created with the first request. */
-export function fleetConsole(context: CliContext, { host, isTls, console, allowedHosts }: PublicConfig): PagesOf {
+export function fleetConsole(
+  context: CliContext,
+  { host, isTls, console, allowedHosts }: PublicConfig,
+  oauth?: OauthAccess,
+): PagesOf {
   return (users): Pages => {
     let app: Promise<ConsoleApp> | undefined;
     const make = async (): Promise<ConsoleApp> => {
       const { createConsole } = await import('../../console/console.ts');
       const { clock } = context;
       const backends = new Backends(
-        (client) => backendFor(context, console!, users, client),
+        (client) => backendFor(context, console!, users, oauth, client),
         () => clock.monotonic(),
       );
       return createConsole({

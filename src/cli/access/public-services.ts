@@ -8,16 +8,17 @@ import { agentIdentity } from '../../kit/identity/agent.ts';
 import { type AgentKey, loadOrCreateKey } from '../../kit/identity/keys.ts';
 import { clientProof } from '../../kit/identity/person-rights.ts';
 import type { AlarmCaller, RemoteBackends } from '../../mcp-http/backends.ts';
-import { parseMcpHttpConfig } from '../../mcp-http/config.ts';
+import { type McpHttpConfig, parseMcpHttpConfig } from '../../mcp-http/config.ts';
 import { createMcpHttp } from '../../mcp-http/service.ts';
 import { type RouterConfig, routerSettingsSchema } from '../../router/config.ts';
-import type { ServicesOf } from '../../router/public/listener.ts';
+import type { PublicService, ServiceParts, ServicesOf } from '../../router/public/listener.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { TrustedIssuer } from '../../wire/remote-caller.ts';
 import { parseSettings, type Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { readSecrets } from '../home/home.ts';
+import type { OauthAccess } from './oauth-server.ts';
 
 /** The alarms of a caller's user; new ones have the caller's client as author. */
 export type AlarmsOf = (caller: AlarmCaller) => Promise<ChronosClient>;
@@ -79,22 +80,38 @@ function forOwner(issuer: TrustedIssuer, owner: string): TrustedIssuer {
     const user = issuer.userOf(subject);
     return user !== undefined && ownerOf(user) === owner ? user : undefined;
   };
-  return { ...issuer, userOf };
+  // Its address may not be known yet.
+  return Object.defineProperty({ ...issuer, userOf }, 'issuer', { get: () => issuer.issuer, enumerable: true });
 }
+
+/** The authorization server of this installation comes first, if it is on. */
+const besides =
+  (oauth: OauthAccess | undefined, serviceOf: (parts: ServiceParts) => PublicService): ServicesOf =>
+  (parts) => [...(oauth ? [oauth.service(parts)] : []), serviceOf(parts)];
+
+/** The issuers whose tokens count for the user of this installation; `undefined` without any. */
+export function localIssuers(context: CliContext, owner: string, oauth?: OauthAccess): McpHttpConfig | undefined {
+  const given = fleetIssuers(context, oauth);
+  return given && { ...given, issuers: given.issuers.map((issuer) => forOwner(issuer, owner)) };
+}
+
+/** The same for all users. */
+export const fleetIssuers = ({ settings }: CliContext, oauth?: OauthAccess): McpHttpConfig | undefined =>
+  parseMcpHttpConfig(settings, oauth && [oauth.issuer]);
 
 /**
  * The services of `reveille up`.
  *
  * @param owner the user of this installation
+ * @param oauth its own authorization server
  * @throws ReveilleError `invalid_request` for a wrong setting
  */
-export function localServices(context: CliContext, owner: string): ServicesOf | undefined {
-  const { clock, settings } = context;
-  const given = parseMcpHttpConfig(settings);
-  if (!given) return undefined;
-  const config = { ...given, issuers: given.issuers.map((issuer) => forOwner(issuer, owner)) };
+export function localServices(context: CliContext, owner: string, oauth?: OauthAccess): ServicesOf | undefined {
+  const { clock } = context;
+  const config = localIssuers(context, owner, oauth);
+  if (!config) return undefined;
   const open = async () => ({ backends: await localBackends(context), log: await context.log('mcp', 'error') });
-  return (parts) => [createMcpHttp({ config, ...parts, open, clock })];
+  return besides(oauth, (parts) => createMcpHttp({ config, ...parts, open, clock }));
 }
 
 const fleetSchema = routerSettingsSchema.pick({
@@ -203,19 +220,24 @@ async function fleetBackends(context: CliContext, settings: FleetSettings, dataD
  *
  * @throws ReveilleError `invalid_request` for a wrong or missing setting
  */
-export function fleetServices(context: CliContext, { dataDir }: Pick<RouterConfig, 'dataDir'>): ServicesOf | undefined {
+export function fleetServices(
+  context: CliContext,
+  { dataDir }: Pick<RouterConfig, 'dataDir'>,
+  oauth?: OauthAccess,
+): ServicesOf | undefined {
   const { clock } = context;
-  const config = parseMcpHttpConfig(context.settings);
+  const config = fleetIssuers(context, oauth);
   if (!config) return undefined;
   const settings = parseSettings(fleetSchema, context.settings);
   const missing = NEEDED.filter((name) => settings[name] === undefined);
   if (missing.length > 0) {
-    const message = `ROUTER_MCP_ISSUERS is set, and clients cannot reach alarms: set ${missing.join(' and ')} too, or leave it out`;
+    const name = oauth ? 'ROUTER_OAUTH' : 'ROUTER_MCP_ISSUERS';
+    const message = `${name} is set, and clients cannot reach alarms: set ${missing.join(' and ')} too, or leave it out`;
     throw new ReveilleError('invalid_request', message);
   }
   const open = async () => ({
     backends: await fleetBackends(context, settings, dataDir),
     log: await context.log('mcp', 'info'),
   });
-  return (parts) => [createMcpHttp({ config, ...parts, open, clock })];
+  return besides(oauth, (parts) => createMcpHttp({ config, ...parts, open, clock }));
 }

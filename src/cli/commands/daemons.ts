@@ -36,15 +36,17 @@ export async function router(context: CliContext): Promise<void> {
   const { environment, clock } = context;
   const sandbox = machineSandbox(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
-  const pagesOf = config.public.console && fleetConsole(context, config.public);
-  const [{ a2aServices }, { fleetAlarms, fleetServices }] = await Promise.all([
+  const [{ a2aServices }, { fleetAlarms, fleetIssuers, fleetServices }, { fleetOauth }] = await Promise.all([
     import('../access/a2a.ts'),
     import('../access/public-services.ts'),
+    import('../access/oauth-server.ts'),
   ]);
-  const mcp = fleetServices(context, config);
+  const oauth = fleetOauth(context, config.public);
+  const pagesOf = config.public.console && fleetConsole(context, config.public, oauth);
+  const mcp = fleetServices(context, config, oauth);
   const a2a = await a2aServices(context, {
     ...{ router: config, alarmsOf: fleetAlarms(context, config), needsGrant: true },
-    level: 'info',
+    ...{ issuers: fleetIssuers(context, oauth), level: 'info' },
   });
   await runDaemon(context, 'router', (log) =>
     startRouter({

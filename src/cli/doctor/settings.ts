@@ -18,6 +18,7 @@ import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { type EndpointConfig, parseModelConfig } from '../../kit/model/endpoint.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { parseMcpHttpConfig } from '../../mcp-http/config.ts';
+import { checkOauthServer } from '../../oauth-server/library.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { labelOf } from '../access/chronos.ts';
 import { orUndefined } from '../access/unreachable.ts';
@@ -33,6 +34,7 @@ export function checkSettings({ settings }: CliContext): Check[] {
     () => parseChronosConfig({ ...STAND_INS, ...settings }),
     () => parseRouterConfig({ ...settings, ROUTER_DEV: '1' }),
     () => parseMcpHttpConfig(settings),
+    () => checkOauthServer(settings),
     () => parseExecutorConfig(withoutSecrets(settings)),
   ];
   const wrong = parsers.flatMap((parse) => {

@@ -8,13 +8,14 @@ import { mcpSettingsSchema } from '../../chronos-mcp/mcp-settings.ts';
 import { executorSettingsSchema } from '../../executor/config.ts';
 import { mcpHttpSettingsSchema } from '../../mcp-http/config.ts';
 import { notifySettingsSchema } from '../../notify/config.ts';
+import { oauthServerSettingsSchema } from '../../oauth-server/config.ts';
 import { routerSettingsSchema } from '../../router/config.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
 
 /** The settings of each daemon. */
 export const SETTINGS_OF = {
   chronosd: [chronosSettingsSchema],
-  router: [routerSettingsSchema, mcpHttpSettingsSchema, a2aSettingsSchema],
+  router: [routerSettingsSchema, mcpHttpSettingsSchema, oauthServerSettingsSchema, a2aSettingsSchema],
   neo: [neoSettingsSchema, toolSettingsSchema],
   executor: [executorSettingsSchema],
   notifier: [notifySettingsSchema],

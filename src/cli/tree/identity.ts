@@ -209,3 +209,26 @@ export function addUser(program: Command): void {
     run: async (context, _flags, [userId]) => (await user()).userList(context, userId),
   });
 }
+
+const client = () => import('../commands/client.ts');
+
+export function addClient(program: Command): void {
+  const group = addGroup(program, 'client', 'list and disconnect MCP clients that users gave access', [
+    'reveille client list',
+    'reveille client revoke 3f9a10c25d7e',
+  ]);
+  addCommand<UserFlags>(group, {
+    usage: 'list',
+    summary: 'list connected clients, the newest first',
+    examples: ['reveille client list', 'reveille client list --json'],
+    options: ofOneUser,
+    run: async (context, flags) => (await client()).clientList(context, flags),
+  });
+  addCommand<UserFlags>(group, {
+    usage: 'revoke <id>',
+    summary: 'end the access of a client at once',
+    examples: ['reveille client revoke 3f9a10c25d7e'],
+    options: ofOneUser,
+    run: async (context, flags, [id]) => (await client()).clientRevoke(context, flags, id!),
+  });
+}

@@ -19,7 +19,6 @@ import { parseRouterConfig } from '../../router/config.ts';
 import { type RunningRouter, startRouter } from '../../router/daemon.ts';
 import type { MachinePut, MachineView } from '../../router/machines/machine-schema.ts';
 import type { ProcessSpec } from '../../router/providers/process-spec.ts';
-import type { PagesOf } from '../../router/public/listener.ts';
 import type { OnWake } from '../../router/wake.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Settings } from '../../wire/settings.ts';
@@ -27,7 +26,7 @@ import { VERSION } from '../../wire/version.ts';
 import { a2aServices } from '../access/a2a.ts';
 import { eachKey } from '../access/chronos.ts';
 import { executorAdminAt } from '../access/executor.ts';
-import { localAlarms, localServices } from '../access/public-services.ts';
+import { localAlarms, localIssuers, localServices } from '../access/public-services.ts';
 import { ensureCredential } from '../access/router.ts';
 import { hoursOfUser } from '../access/user-hours.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
@@ -44,6 +43,7 @@ import {
 import { PROGRAM } from '../home/package-root.ts';
 import { takeHome } from '../home/taken-home.ts';
 import { namingPort } from './listener.ts';
+import type { OwnConsole } from './own-console.ts';
 import { ensureSubmitter, existingMachine, isOwnNeo } from './own-neo.ts';
 import { accessGrants, executorSandbox, machineSandbox } from './sandbox.ts';
 
@@ -93,7 +93,7 @@ export type LocalStackEvents = {
   onFire: (report: FireReport) => void;
   onWake: OnWake;
   /** Serves other requests at the public listener; `secret` signs the codes. */
-  console?: { readonly pagesOf: PagesOf; readonly secret: string };
+  console?: Pick<OwnConsole, 'pagesOf' | 'secret' | 'oauth'>;
 };
 
 /**
@@ -177,10 +177,10 @@ async function startOwnRouter(
 ): Promise<RunningRouter> {
   const config = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
   const log = await context.log('router', 'error');
-  const mcp = localServices(context, identity.owner);
+  const mcp = localServices(context, identity.owner, console?.oauth);
   const a2a = await a2aServices(context, {
     ...{ router: config, alarmsOf: localAlarms(context, identity.owner), needsGrant: false },
-    ...{ startAfter, level: 'error' },
+    ...{ issuers: localIssuers(context, identity.owner, console?.oauth), startAfter, level: 'error' },
   });
   return namingPort('router', () =>
     startRouter({

@@ -7,6 +7,7 @@ import type { NotificationChannels } from '../../notify/client.ts';
 import type { PagesOf } from '../../router/public/listener.ts';
 import type { Users } from '../../router/public/users.ts';
 import type { Settings } from '../../wire/settings.ts';
+import { type OauthAccess, oauthAccess } from '../access/oauth-server.ts';
 import type { CliContext } from '../context.ts';
 import { readSecrets } from '../home/home.ts';
 
@@ -15,13 +16,25 @@ export type OwnConsole = {
   readonly secret: string;
   /** The pages at the router of this process. */
   readonly pagesOf: PagesOf;
+  /** The authorization server of this process; `undefined` when it is off. */
+  readonly oauth: OauthAccess | undefined;
   close(): void;
 };
 
-/** @param name the user's name in alarms */
+/**
+ * @param name the user's name in alarms
+ * @throws ReveilleError as `oauthAccess`
+ */
 export function ownConsole(context: CliContext, name: string): OwnConsole {
   const secret = randomSecret();
   let app: Promise<ConsoleApp> | undefined;
+  let users: Users | undefined;
+  const open = (given: Users): Promise<ConsoleApp> => {
+    app ??= make(given);
+    return app;
+  };
+  // A code signs in once, here or at the console.
+  const oauth = oauthAccess(context, async (code) => users && (await open(users)).redeem(code));
   let channels: NotificationChannels | undefined;
   const make = async ({ onMachine }: Users): Promise<ConsoleApp> => {
     const [{ createConsole }, { localBackend }, { NotificationChannels }, { parseNotifyConfig }] = await Promise.all([
@@ -35,7 +48,7 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
     const { clock } = context;
     const notifying = new NotificationChannels({ dir: parseNotifyConfig(settings).dataDir, clock });
     channels = notifying;
-    const own = localBackend({ ...context, settings }, name, { onMachine, notify: notifying });
+    const own = localBackend({ ...context, settings }, name, { onMachine, notify: notifying, oauth });
     return createConsole({
       clock,
       links: notifying.links,
@@ -48,9 +61,10 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
   };
   return {
     secret,
-    pagesOf: (users) => async (request, info) => {
-      app ??= make(users);
-      return (await app).fetch(request, info);
+    oauth,
+    pagesOf(given) {
+      users = given;
+      return async (request, info) => (await open(given)).fetch(request, info);
     },
     close() {
       void app?.then((made) => made.close()).finally(() => channels?.close());

@@ -13,6 +13,7 @@ import {
   receiptFile,
 } from './approvals.ts';
 import { chatScreen, conversationScreen, sendMessage, stopTurn } from './chat.ts';
+import { clientsScreen, revokeClient } from './clients.ts';
 import { dayScreen } from './day.ts';
 import { confirmSuspend, machineScreen, restoreMachine, suspendMachine, wakeMachine } from './machine.ts';
 import { notificationsScreen, removeChannel, subscribe, testChannel } from './notifications.ts';
@@ -68,6 +69,8 @@ export const SCREEN_ROUTES: readonly ScreenRoute[] = [
   post('notifications/subscribe', subscribe),
   post('notifications/remove', removeChannel),
   post('notifications/test', testChannel),
+  get('clients', clientsScreen),
+  post('clients/revoke', revokeClient),
   get('day', dayScreen),
   get('status', statusScreen),
 ];

@@ -52,6 +52,7 @@ export type WebAnswer = {
   status: number;
   contentType: string;
   etag: string | undefined;
+  cacheControl: string | undefined;
   body: Buffer;
   /** The body was longer than the limit. */
   truncated: boolean;
@@ -172,8 +173,12 @@ export class WebAccess {
       if (!isRedirect) {
         const { status, truncated } = answer;
         const contentType = String(answer.headers['content-type'] ?? '');
-        const etag = answer.headers.etag === undefined ? undefined : String(answer.headers.etag);
-        return { url, status, contentType, etag, body: decoded(answer, maxBytes), truncated };
+        const headerOf = (name: 'etag' | 'cache-control') => {
+          const value = answer.headers[name];
+          return value === undefined ? undefined : String(value);
+        };
+        const [etag, cacheControl] = [headerOf('etag'), headerOf('cache-control')];
+        return { url, status, contentType, etag, cacheControl, body: decoded(answer, maxBytes), truncated };
       }
       if (hop >= redirects)
         throw new ReveilleError(

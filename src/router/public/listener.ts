@@ -63,6 +63,8 @@ export type ServiceParts = {
   readonly enter: Shares['enter'];
   /** Personal tokens, and the agents of users. */
   readonly users: Users;
+  /** Whether any number of users share an address. */
+  readonly isShared: (remoteAddress: string) => boolean;
 };
 
 export type ServicesOf = (parts: ServiceParts) => readonly PublicService[];
@@ -134,7 +136,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
 
   let ownUrl = '';
   const enter: Shares['enter'] = (userId, kind) => shares.enter(userId, kind);
-  const services = options.servicesOf?.({ publicUrl: () => config.url ?? ownUrl, enter, users }) ?? [];
+  const services = options.servicesOf?.({ publicUrl: () => config.url ?? ownUrl, enter, users, isShared }) ?? [];
   const serviceAt = (target: string) => services.find((service) => service.owns(target));
   const isOutside = (target: string) => isForPages(target) || serviceAt(target) !== undefined;
 

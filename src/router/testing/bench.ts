@@ -15,7 +15,7 @@ import type { WireError } from '../../wire/errors.ts';
 import { parseRouterConfig } from '../config.ts';
 import { type RunningRouter, startRouter } from '../daemon.ts';
 import type { MachineView } from '../machines/machine-schema.ts';
-import type { PagesOf } from '../public/listener.ts';
+import type { PagesOf, ServicesOf } from '../public/listener.ts';
 import type { WakeNotice } from '../wake.ts';
 
 export const WAKE_TOKEN = 'wake-token-of-the-tests';
@@ -150,9 +150,11 @@ export async function startBench(
     settings = {},
     environment = process.env,
     pagesOf,
+    servicesOf,
     sandbox,
   }: {
     pagesOf?: PagesOf;
+    servicesOf?: ServicesOf;
     sandbox?: Sandbox;
     clock?: Clock;
     log?: Logger;
@@ -180,7 +182,7 @@ export async function startBench(
     version: '0.0.0',
     environment,
     onWake,
-    pagesOf,
+    ...{ pagesOf, servicesOf },
     sandbox,
   });
   atEnd(t, () => router.close());

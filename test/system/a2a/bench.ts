@@ -5,6 +5,7 @@ import { a2aServices } from '../../../src/cli/access/a2a.ts';
 import type { AlarmsOf } from '../../../src/cli/access/public-services.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
+import type { McpHttpConfig } from '../../../src/mcp-http/config.ts';
 import { parseRouterConfig } from '../../../src/router/config.ts';
 import { startRouter } from '../../../src/router/daemon.ts';
 import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
@@ -19,7 +20,11 @@ export type A2aBench = Awaited<ReturnType<typeof openA2aBench>>;
  */
 export async function openA2aBench(
   t: TestContext,
-  { settings = {}, alarmsOf }: { settings?: Record<string, string>; alarmsOf?: AlarmsOf } = {},
+  {
+    settings = {},
+    alarmsOf,
+    issuers,
+  }: { settings?: Record<string, string>; alarmsOf?: AlarmsOf; issuers?: McpHttpConfig } = {},
 ) {
   const dataDir = temporaryFolder(t);
   const all = { ROUTER_A2A: '1', ROUTER_PUBLIC_REQUESTS_PER_MINUTE: '100000', ...settings };
@@ -27,6 +32,7 @@ export async function openA2aBench(
   const parts = {
     alarmsOf: alarmsOf ?? (() => Promise.reject(new Error('not used'))),
     needsGrant: false,
+    issuers,
     level: 'error' as const,
   };
   const start = async () => {

@@ -1,0 +1,53 @@
+/** Clients: programs elsewhere that the user has given access, each with a button that ends it. */
+import { html } from 'hono/html';
+import type { ConnectedClient } from '../backend.ts';
+import { csrfField, empty, missing, type Page, pageHead } from '../page.ts';
+import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
+import { type Html, NOTHING, shown } from '../shown.ts';
+import { time } from '../times.ts';
+
+const TITLE = 'Clients';
+
+/** The name that cannot lie: the host of the client's document. */
+const nameOf = ({ host, name, clientId }: ConnectedClient): string => host ?? `${name ?? clientId} (unverified)`;
+
+function row(client: ConnectedClient, { here, session }: RequestContext): Html {
+  const { id, host, name, goesTo, scopes, createdAt, usedAt } = client;
+  const says = host === undefined || name === undefined ? NOTHING : html`“${shown(name)}” · `;
+  const via = goesTo === undefined ? 'a device' : goesTo;
+  return html`<li class="row" data-row><span class="name">${shown(nameOf(client))} <small>${says}${scopes.join(', ')} · by ${shown(via)}</small></span>
+<span class="when">${usedAt === undefined ? html`<span class="dim">not used yet</span>` : html`used ${time(usedAt, here)}`}<small class="dim">connected ${time(createdAt, here)}</small></span>
+<div class="actions"><form method="post" action="clients/revoke" class="inline">${csrfField(session.csrf)}<input type="hidden" name="id" value="${id}"><button class="danger">Disconnect</button></form></div></li>`;
+}
+
+/** `clients` */
+export async function clientsScreen(context: RequestContext): Promise<Page> {
+  const { clients } = context.backend;
+  if ('missing' in clients)
+    return {
+      screen: 'status',
+      title: TITLE,
+      main: html`${pageHead(TITLE)}${missing('Clients cannot connect', clients.missing)}`,
+    };
+  const list = await clients.there.list();
+  const known =
+    list.length === 0
+      ? empty(
+          'No clients',
+          html`Add one of the MCP addresses of this server, such as <code>/mcp/chronos</code>, to a client. It then asks here for access.`,
+        )
+      : html`<ul class="rows channels" data-list>${list.map((client) => row(client, context))}</ul>`;
+  const note = 'Programs elsewhere that may use your alarms';
+  return {
+    screen: 'status',
+    title: TITLE,
+    main: html`<p class="back"><a href="status">Status</a></p>${pageHead(TITLE, note)}${known}`,
+  };
+}
+
+/** `POST clients/revoke`. */
+export async function revokeClient(context: RequestContext): Promise<Redirect> {
+  const client = await there(context.backend.clients).revoke(field(context, 'id') ?? '');
+  context.session.messages.success(`Disconnected: ${nameOf(client)} has no access any more.`);
+  return { to: 'clients' };
+}

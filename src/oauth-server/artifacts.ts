@@ -1,0 +1,149 @@
+/**
+ * Stores what the library keeps, for each of its models. Ids are stored as digests and payloads sealed: a copy of the
+ * database alone contains no usable token. Tables are bounded, and expired rows are removed.
+ */
+
+import type { Clock } from '../kit/clock/clock.ts';
+import { openRights, sealRights } from '../kit/identity/person-rights.ts';
+import { tokenDigest } from '../kit/identity/secrets.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import type { Connections } from './connections.ts';
+import type { OauthStore } from './store.ts';
+
+/** A payload of the library: opaque here except for these members. */
+type Payload = {
+  readonly grantId?: string;
+  readonly uid?: string;
+  readonly userCode?: string;
+  readonly consumed?: number;
+  readonly [name: string]: unknown;
+};
+
+type Row = { sealed: string; consumed_at: number | null };
+
+/** The most rows of a model. A new one beyond it is refused: evicting would let a flood end the requests of others. */
+const MOST_ROWS: Readonly<Record<string, number>> = { DeviceCode: 1000, Client: 1000, RefreshToken: 200_000 };
+const MOST_OTHERS = 5000;
+/** Used refresh tokens of a grant that are kept, so that a repeated one is recognised. */
+const MOST_USED = 32;
+/** Artifacts without an expiry: clients that registered themselves. */
+const UNLIMITED_SECONDS = 30 * 86_400;
+const FORGET_EVERY_MS = 60_000;
+
+export type ArtifactOptions = {
+  store: OauthStore;
+  connections: Connections;
+  clock: Clock;
+  /** Seals the payloads. */
+  secret: string;
+  /** The error for a code or token that was used already. */
+  usedAlready: () => Error;
+};
+
+export class Artifacts {
+  readonly #options: ArtifactOptions;
+  #forgottenAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ArtifactOptions) {
+    this.#options = options;
+  }
+
+  /** The adapter of a model, with the methods that the library calls. */
+  of(model: string) {
+    return {
+      upsert: (id: string, payload: Payload, expiresIn?: number) => this.#upsert(model, id, payload, expiresIn),
+      find: async (id: string) => this.#read('model = ? AND digest = ?', model, tokenDigest(id)),
+      findByUid: async (uid: string) => this.#read('model = ? AND uid = ?', model, uid),
+      findByUserCode: async (code: string) => this.#read('model = ? AND user_code = ?', model, tokenDigest(code)),
+      destroy: (id: string) => this.#destroy(model, id),
+      consume: (id: string) => this.#consume(model, id),
+      revokeByGrantId: (grantId: string) => this.#revoke(grantId),
+    };
+  }
+
+  #read(where: string, ...values: string[]): Payload | undefined {
+    const { store, secret } = this.#options;
+    const row = store.sql(`SELECT sealed, consumed_at FROM artifacts WHERE ${where}`).get(...values) as Row | undefined;
+    const text = row && openRights(row.sealed, secret);
+    if (row === undefined || text === undefined) return undefined;
+    const payload = JSON.parse(text) as Payload;
+    return row.consumed_at === null ? payload : { ...payload, consumed: row.consumed_at };
+  }
+
+  async #upsert(model: string, id: string, payload: Payload, expiresIn = UNLIMITED_SECONDS): Promise<void> {
+    const { store, clock, secret } = this.#options;
+    const now = clock.now();
+    const digest = tokenDigest(id);
+    const { grantId, uid, userCode } = payload;
+    const grant_id = (model === 'Grant' ? id : grantId) ?? null;
+    await store.commits.run(() => {
+      this.#forget(now);
+      const known = store.sql('SELECT 1 FROM artifacts WHERE model = ? AND digest = ?').get(model, digest);
+      if (known === undefined) this.#makeRoom(model, grant_id);
+      store
+        .sql(`
+          INSERT INTO artifacts (model, digest, sealed, grant_id, uid, user_code, created_at, expires_at)
+          VALUES (:model, :digest, :sealed, :grant_id, :uid, :user_code, :created_at, :expires_at)
+          ON CONFLICT (model, digest) DO UPDATE SET
+            sealed = excluded.sealed, grant_id = excluded.grant_id, uid = excluded.uid,
+            user_code = excluded.user_code, expires_at = excluded.expires_at`)
+        .run({
+          ...{ model, digest, grant_id, uid: uid ?? null, created_at: now, expires_at: now + expiresIn * 1000 },
+          user_code: userCode === undefined ? null : tokenDigest(userCode),
+          sealed: sealRights(JSON.stringify(payload), secret),
+        });
+    });
+  }
+
+  #makeRoom(model: string, grantId: string | null): void {
+    const { store } = this.#options;
+    if (model === 'RefreshToken' && grantId !== null)
+      store
+        .sql(`
+          DELETE FROM artifacts WHERE model = 'RefreshToken' AND digest IN (
+            SELECT digest FROM artifacts
+            WHERE model = 'RefreshToken' AND grant_id = ? AND consumed_at IS NOT NULL
+            ORDER BY created_at DESC LIMIT -1 OFFSET ?)`)
+        .run(grantId, MOST_USED);
+    const { n } = store.sql('SELECT count(*) AS n FROM artifacts WHERE model = ?').get(model) as { n: number };
+    if (n < (MOST_ROWS[model] ?? MOST_OTHERS)) return;
+    throw new ReveilleError('unavailable', 'too many requests wait for an answer; try again in some minutes', {
+      retryAfterSeconds: 60,
+    });
+  }
+
+  /** Marks a code or token as used. Of two at the same time one fails, which counts as a replay. */
+  async #consume(model: string, id: string): Promise<void> {
+    const { store, clock, connections, usedAlready } = this.#options;
+    const digest = tokenDigest(id);
+    const isFirst = await store.commits.run(() => {
+      const { changes } = store
+        .sql('UPDATE artifacts SET consumed_at = ? WHERE model = ? AND digest = ? AND consumed_at IS NULL')
+        .run(Math.floor(clock.now() / 1000), model, digest);
+      if (Number(changes) === 1) return true;
+      const row = store.sql('SELECT grant_id FROM artifacts WHERE model = ? AND digest = ?').get(model, digest);
+      if (typeof row?.grant_id === 'string') connections.revoked(row.grant_id);
+      return false;
+    });
+    if (!isFirst) throw usedAlready();
+  }
+
+  async #destroy(model: string, id: string): Promise<void> {
+    const { store, connections } = this.#options;
+    await store.commits.run(() => {
+      if (model === 'Grant') connections.revoked(id);
+      else store.sql('DELETE FROM artifacts WHERE model = ? AND digest = ?').run(model, tokenDigest(id));
+    });
+  }
+
+  async #revoke(grantId: string): Promise<void> {
+    const { store, connections } = this.#options;
+    await store.commits.run(() => connections.revoked(grantId));
+  }
+
+  #forget(now: number): void {
+    if (now - this.#forgottenAt < FORGET_EVERY_MS) return;
+    this.#forgottenAt = now;
+    this.#options.store.sql('DELETE FROM artifacts WHERE expires_at <= ?').run(now);
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * Requests of the listener for the library, which is written for Node's own server. The address of a request comes from
+ * the configuration, not from headers, so that no client can choose the addresses in an answer.
+ */
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+
+/** A request in Node's form, and its answer. */
+export type NodeExchange = {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** Resolves when the answer was written. */
+  readonly answered: Promise<Response>;
+};
+
+/** Keeps its answer instead of sending it. */
+class KeptResponse extends ServerResponse {
+  readonly answered: Promise<Response>;
+  readonly #resolve: (response: Response) => void;
+
+  constructor(req: IncomingMessage) {
+    super(req);
+    const { promise, resolve } = Promise.withResolvers<Response>();
+    this.answered = promise;
+    this.#resolve = resolve;
+  }
+
+  override end(chunk?: unknown): this {
+    this.finished = true;
+    const headers = new Headers();
+    for (const [name, value] of Object.entries(this.getHeaders()))
+      for (const one of [value ?? []].flat()) headers.append(name, String(one));
+    // The listener computes it anew.
+    headers.delete('content-length');
+    const hasBody = (typeof chunk === 'string' || chunk instanceof Uint8Array) && chunk.length > 0;
+    const isEmpty = this.statusCode === 204 || this.statusCode === 304;
+    const body = hasBody && !isEmpty ? (typeof chunk === 'string' ? chunk : new Uint8Array(chunk)) : null;
+    this.#resolve(new Response(body, { status: this.statusCode, headers }));
+    this.emit('finish');
+    return this;
+  }
+}
+
+/** Headers with which a proxy describes a request. */
+const OF_PROXIES = /^(?:x-forwarded-|forwarded$|x-real-ip$|via$)/;
+
+/**
+ * @param at.base the address of the server, such as `https://example.com/oauth`
+ * @param at.path the path and query below it
+ */
+export async function nodeExchange(
+  request: Request,
+  at: { readonly base: URL; readonly path: string; readonly remoteAddress: string },
+): Promise<NodeExchange> {
+  const { base, path, remoteAddress } = at;
+  const socket = new Socket();
+  Object.defineProperty(socket, 'remoteAddress', { value: remoteAddress });
+  const req = new IncomingMessage(socket);
+  const given = [...request.headers].filter(([name]) => !OF_PROXIES.test(name));
+  req.headers = {
+    ...Object.fromEntries(given),
+    host: base.host,
+    'x-forwarded-proto': base.protocol.slice(0, -1),
+  };
+  req.method = request.method;
+  req.url = path;
+  Object.assign(req, { originalUrl: `${base.pathname}${path}` });
+  const body = Buffer.from(await request.arrayBuffer());
+  if (req.headers['content-length'] !== undefined) req.headers['content-length'] = String(body.length);
+  if (body.length > 0) req.push(body);
+  req.push(null);
+  const res = new KeptResponse(req);
+  return { req, res, answered: res.answered };
+}

@@ -1,0 +1,94 @@
+/**
+ * Clients: their metadata documents (draft-ietf-oauth-client-id-metadata-document), fetched from public addresses alone,
+ * and the checks of metadata beyond those of the library.
+ */
+import type { WebAccess } from '../kit/http/web-access.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import type { ClientMetadata } from './library.ts';
+
+/** The draft recommends it for a document; a client's keys may be longer. */
+export const DOCUMENT_BYTES = 5 * 1024;
+export const KEYS_BYTES = 64 * 1024;
+
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
+
+/** A `fetch` for the library: guarded against private addresses, without redirects, and with a limit. */
+export function guardedFetch(web: Pick<WebAccess, 'get'>) {
+  return async (url: string | URL, { signal }: { signal?: AbortSignal } = {}): Promise<Response> => {
+    const answer = await web.get({
+      ...{ url: String(url), headers: { accept: 'application/json' }, redirects: 0, maxBytes: KEYS_BYTES, signal },
+    });
+    const { status, body, contentType, cacheControl, truncated } = answer;
+    if (truncated) throw new ReveilleError('unavailable', `the document has more than ${KEYS_BYTES} bytes`);
+    if (status === 200 && !JSON_TYPE.test(contentType))
+      throw new ReveilleError('unavailable', 'the document must have the type application/json');
+    const headers = { 'content-type': contentType, ...(cacheControl && { 'cache-control': cacheControl }) };
+    // Some statuses may have no body.
+    return new Response(status === 200 ? new Uint8Array(body) : null, { status, headers });
+  };
+}
+
+/** Whether a client id with a document has a path, as the draft requires. */
+export const hasPath = (clientId: string): boolean => (URL.parse(clientId)?.pathname ?? '/') !== '/';
+
+const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost']);
+/** A private-use scheme has the name of a domain (RFC 8252 §7.1), or is the name of a program. */
+const SCHEME = /^[a-z][a-z0-9+.-]{2,63}:$/;
+const NEVER = new Set([
+  ...['javascript:', 'vbscript:', 'data:', 'blob:', 'file:', 'about:', 'filesystem:', 'view-source:'],
+  ...['ws:', 'wss:', 'ftp:', 'mailto:', 'tel:', 'sms:', 'intent:', 'chrome:', 'resource:'],
+]);
+const MOST_REDIRECTS = 20;
+const URI_LENGTH_MAX = 2000;
+const NAME_MAX = 100;
+
+/** Members that are about ID tokens and pages, which this server does not have. */
+const IGNORED = [
+  ...['scope', 'id_token_signed_response_alg', 'subject_type', 'sector_identifier_uri', 'default_max_age'],
+  ...['require_auth_time', 'default_acr_values', 'initiate_login_uri', 'contacts', 'response_modes'],
+  ...['logo_uri', 'policy_uri', 'tos_uri', 'post_logout_redirect_uris', 'application_type'],
+];
+
+/** @returns whether a program on the user's computer receives it; `undefined` for an address that none may have */
+function isForProgram(uri: unknown): boolean | undefined {
+  const url = typeof uri === 'string' && uri.length <= URI_LENGTH_MAX ? URL.parse(uri) : null;
+  if (url === null || url.href.includes('#') || url.username !== '' || url.password !== '') return undefined;
+  if (url.protocol === 'https:') return false;
+  if (url.protocol === 'http:') return LOOPBACK.has(url.hostname) ? true : undefined;
+  return SCHEME.test(url.protocol) && !NEVER.has(url.protocol) ? true : undefined;
+}
+
+/**
+ * Checks the metadata of any client, and decides what kind it is: of a program on the user's computer, the port of a
+ * loopback address is free (RFC 8252 §7.3).
+ *
+ * @throws the error that `invalid` makes of a sentence
+ */
+export function normaliseMetadata(metadata: ClientMetadata, invalid: (why: string) => Error): void {
+  const { redirect_uris: uris = [] } = metadata;
+  if (!Array.isArray(uris) || uris.length > MOST_REDIRECTS)
+    throw invalid(`redirect_uris must be a list of at most ${MOST_REDIRECTS} addresses`);
+  const kinds = uris.map(isForProgram);
+  if (kinds.includes(undefined))
+    throw invalid('redirect_uris must be https addresses, loopback http addresses, or of a scheme of a program');
+  for (const name of IGNORED) delete metadata[name];
+  metadata.application_type = kinds.includes(true) ? 'native' : 'web';
+  const { client_name: name } = metadata;
+  if (typeof name === 'string' && name.length > NAME_MAX) metadata.client_name = name.slice(0, NAME_MAX);
+}
+
+/** The host of a client id with a document. It cannot lie: the document was read from there. */
+export function hostOfClient(clientId: string): string | undefined {
+  const url = URL.parse(clientId);
+  return url?.protocol === 'https:' ? url.host : undefined;
+}
+
+/** Where the browser goes after the answer. */
+export type Destination = { readonly host: string; readonly isLocal: boolean };
+
+export function destinationOf(redirectUri: unknown): Destination | undefined {
+  const url = typeof redirectUri === 'string' ? URL.parse(redirectUri) : null;
+  if (url === null) return undefined;
+  if (/^https?:$/.test(url.protocol)) return { host: url.host, isLocal: LOOPBACK.has(url.hostname) };
+  return { host: `${url.protocol}//${url.host}`, isLocal: true };
+}

@@ -1,0 +1,141 @@
+/** The pages of the authorization server, within the frame that the console hands in. They need no script. */
+import { html, raw } from 'hono/html';
+import { oneLine as shown } from '../kit/text/hidden-characters.ts';
+import type { RemoteScope } from '../wire/remote-caller.ts';
+import type { Destination } from './client-metadata.ts';
+
+export type Html = ReturnType<typeof html>;
+
+/** The look of a page: the frame around its content, and the headers of every page. */
+export type PageLook = {
+  /** @param leadsTo an address that the page opens at once */
+  page(title: string, main: Html, leadsTo?: string): Html | Promise<Html>;
+  readonly headers: Readonly<Record<string, string>>;
+};
+
+/** What a scope permits, in plain words. */
+export const SCOPE_TEXT: Readonly<Record<RemoteScope, string>> = {
+  'alarms:read': 'See your alarms, with their messages',
+  'alarms:write': 'Set, change and cancel alarms, which start your agent',
+  'time:read': 'See how long you have worked, and when you take breaks',
+  'intents:read': 'See the tasks of your agent, and their results',
+  'agent:ask': 'Send messages to your agent, which answers with its tools and its memory',
+};
+
+/** Who asks, as it is shown. */
+export type ShownClient = {
+  readonly id: string;
+  /** Where its document was read; `undefined` for a client that registered itself. */
+  readonly host: string | undefined;
+  /** As it calls itself. */
+  readonly name: string | undefined;
+};
+
+const NOTHING: Html = html``;
+
+const named = ({ host, name }: ShownClient): Html =>
+  html`<strong>${host === undefined ? 'An unknown client' : shown(host)}</strong>${name === undefined ? NOTHING : html`, which calls itself “${shown(name)}”,`}`;
+
+export const noticePage = (title: string, text: string, tone: 'good' | 'bad'): Html =>
+  html`<section class="empty outside"><h1>${title}</h1><p class="notice ${tone}" role="${tone === 'bad' ? 'alert' : 'status'}">${shown(text)}</p></section>`;
+
+const complaintLine = (complaint: string | undefined): Html =>
+  complaint === undefined ? NOTHING : html`<p class="notice bad" role="alert">${shown(complaint)}</p>`;
+
+const hidden = (csrf: string): Html => html`<input type="hidden" name="csrf" value="${csrf}">`;
+
+/** Asks for a credential that the user has already: there is no password. */
+export function signInMain(given: {
+  readonly action: string;
+  readonly csrf: string;
+  readonly client: ShownClient;
+  readonly complaint: string | undefined;
+}): Html {
+  const { action, csrf, client, complaint } = given;
+  return html`<section class="empty outside"><h1>Sign in</h1>
+<p>${named(client)} asks for access to your Reveille. You decide on the next page.</p>
+${complaintLine(complaint)}
+<form method="post" action="${action}" class="stack">${hidden(csrf)}
+<div class="field"><label for="credential">Code or token</label>
+<input id="credential" name="credential" type="password" autocomplete="off" required autofocus aria-describedby="credential-hint">
+<p class="hint" id="credential-hint">The address that <code>reveille open --print</code> prints on your computer, or your token from <code>reveille user token</code>.</p></div>
+<div class="actions"><button class="primary" name="do" value="sign-in">Sign in</button><button name="do" value="deny" formnovalidate>Cancel</button></div>
+</form></section>`;
+}
+
+export type ConsentParts = {
+  readonly action: string;
+  readonly csrf: string;
+  readonly client: ShownClient;
+  readonly user: string;
+  readonly scopes: readonly RemoteScope[];
+  /** `undefined` for a device. */
+  readonly destination: Destination | undefined;
+};
+
+function destinationLine(destination: Destination | undefined): Html {
+  if (destination === undefined)
+    return html`<div><dt>Goes to</dt><dd>the device that shows the code. <strong>Allow it only if you started this on a device of yours</strong>, and nobody sent you the code.</dd></div>`;
+  const { host, isLocal } = destination;
+  return isLocal
+    ? html`<div><dt>Goes to</dt><dd><strong>a program on this computer</strong> (<code>${shown(host)}</code>). Any program here can pretend to be this client: <strong>allow it only if you just started it</strong>.</dd></div>`
+    : html`<div><dt>Goes to</dt><dd><strong>${shown(host)}</strong></dd></div>`;
+}
+
+export function consentMain({ action, csrf, client, user, scopes, destination }: ConsentParts): Html {
+  const boxes = scopes.map(
+    (scope) =>
+      html`<div class="field check"><input type="checkbox" name="scope" value="${scope}" id="scope-${scope}" checked><label for="scope-${scope}">${SCOPE_TEXT[scope]} <small><code>${scope}</code></small></label></div>`,
+  );
+  const origin =
+    client.host === undefined
+      ? html`<div><dt>Client</dt><dd>It registered itself: nobody has checked its name. Its id is <code>${shown(client.id)}</code>.</dd></div>`
+      : html`<div><dt>Client</dt><dd><code>${shown(client.id)}</code></dd></div>`;
+  return html`<section class="empty outside"><h1>Allow access?</h1>
+<p>${named(client)} asks for access to the Reveille of <strong>${shown(user)}</strong>.</p>
+<dl class="facts">${origin}${destinationLine(destination)}</dl>
+<form method="post" action="${action}" class="stack">${hidden(csrf)}
+<fieldset><legend>It may then</legend>${boxes}</fieldset>
+<div class="actions"><button class="primary" name="do" value="allow">Allow</button><button class="danger" name="do" value="deny">Deny</button></div>
+<p class="hint">You can end this access at any time in the console, under Clients, or with <code>reveille client revoke</code>.</p>
+<p class="hint">Not ${shown(user)}? <button class="plain" name="do" value="switch">Sign in as another user</button></p>
+</form></section>`;
+}
+
+/** Leads to an address at once, and has a link for browsers that do not. */
+export const onwardMain = (to: string): Html =>
+  html`<section class="empty outside"><p><a id="onward" href="${to}">Continue</a></p></section>`;
+
+/** Asks for the code that a device shows. */
+export function deviceMain(given: {
+  readonly action: string;
+  readonly xsrf: string;
+  readonly code: string;
+  readonly complaint: string | undefined;
+}): Html {
+  const { action, xsrf, code, complaint } = given;
+  return html`<section class="empty outside"><h1>Connect a device</h1>
+${complaintLine(complaint)}
+<form method="post" action="${action}" class="stack"><input type="hidden" name="xsrf" value="${xsrf}">
+<div class="field"><label for="user_code">Code on the device</label>
+<input id="user_code" name="user_code" value="${code}" required${code === '' ? raw(' autofocus') : ''} maxlength="20" autocomplete="off" autocapitalize="characters" spellcheck="false" placeholder="XXXX-XXXX"></div>
+<div class="actions"><button class="primary">Continue</button></div>
+<p class="hint">Enter a code only if you started this on a device of yours. A code that somebody sent you gives that person access.</p>
+</form></section>`;
+}
+
+/** Compares the code with the device before the sign-in. */
+export function deviceConfirmMain(given: {
+  readonly action: string;
+  readonly xsrf: string;
+  readonly code: string;
+  readonly client: ShownClient;
+}): Html {
+  const { action, xsrf, code, client } = given;
+  return html`<section class="empty outside"><h1>Is this the code on your device?</h1>
+<p><code class="command">${shown(code)}</code></p>
+<p>${named(client)} asks for access to your Reveille. You decide on the next page.</p>
+<form method="post" action="${action}" class="stack"><input type="hidden" name="xsrf" value="${xsrf}"><input type="hidden" name="user_code" value="${code}">
+<div class="actions"><button class="primary" name="confirm" value="yes">Yes, continue</button><button name="abort" value="yes">No</button></div>
+</form></section>`;
+}

@@ -1,0 +1,252 @@
+/** The configuration of the library: which parts of OAuth are on, and how strict they are. */
+import {
+  REMOTE_RESOURCES,
+  REMOTE_SCOPES,
+  type RemoteResource,
+  type RemoteScope,
+  resourcePath,
+} from '../wire/remote-caller.ts';
+import type { Artifacts } from './artifacts.ts';
+import { DOCUMENT_BYTES, hasPath, KEYS_BYTES, normaliseMetadata } from './client-metadata.ts';
+import { type Connections, IDLE_MS } from './connections.ts';
+import { isStillValid, type Persons, shownClient } from './interactions.ts';
+import type { SigningKey } from './keys.ts';
+import type { Client, ClientMetadata, Context, ErrorOut, Library, Provider, TokenSource } from './library.ts';
+import { deviceConfirmMain, deviceMain, type Html, noticePage } from './pages.ts';
+
+export type ProviderOptions = {
+  library: Library;
+  /** The issuer: the public address and `/oauth`. */
+  issuer: string;
+  keys: readonly SigningKey[];
+  cookieSecret: string;
+  artifacts: Artifacts;
+  connections: Connections;
+  persons: Persons;
+  /** Whether clients may register themselves. */
+  registration: boolean;
+  /** The guarded client for documents of clients. */
+  fetch: (url: string | URL, init?: { signal?: AbortSignal }) => Promise<Response>;
+  /** Whether another document may be fetched for this address. */
+  mayFetch: (remoteAddress: string) => boolean;
+  page: (ctx: Context, title: string, main: Html) => Promise<void>;
+};
+
+const HOUR = 3600;
+/** Short, because a resource server elsewhere does not notice that a token was revoked. */
+const ACCESS_TOKEN_SECONDS = 600;
+const ALG = 'ES256';
+/** The claim with the id of the grant, by which a resource server here knows that it was revoked. */
+export const GRANT_CLAIM = 'grant_id';
+
+/** Routes below the issuer. */
+export const ROUTES = {
+  authorization: '/auth',
+  token: '/token',
+  jwks: '/jwks',
+  revocation: '/revoke',
+  registration: '/register',
+  device_authorization: '/device/auth',
+  code_verification: '/device',
+} as const;
+
+/** The resources of a public address, with their scopes. */
+export function scopesOfResource(publicUrl: string, resource: string): readonly RemoteScope[] | undefined {
+  return Object.entries(REMOTE_RESOURCES).find(
+    ([name]) => publicUrl + resourcePath(name as RemoteResource) === canonical(resource),
+  )?.[1];
+}
+
+/** As URLs compare, and without a trailing slash. */
+const canonical = (resource: string): string => (URL.parse(resource)?.href ?? '').replace(/\/$/, '');
+
+function policyOf({ library: { interactionPolicy }, persons }: ProviderOptions): object {
+  const { base, Check } = interactionPolicy;
+  const policy = base();
+  policy
+    .get('login')
+    .checks.add(
+      new Check('credential', 'the credential of the sign-in is not valid any more', ({ oidc: { session } }) =>
+        session?.accountId === undefined ? false : !isStillValid(session.amr, persons),
+      ),
+    );
+  // A client on the user's computer can be imitated, and any page can begin a request: every one is shown.
+  policy
+    .get('consent')
+    .checks.add(
+      new Check('always', 'every request needs the consent of the user', ({ oidc }) => !oidc.result?.consent),
+    );
+  return policy;
+}
+
+function resourceIndicators({ library: { errors }, issuer }: ProviderOptions): object {
+  const publicUrl = issuer.slice(0, issuer.lastIndexOf('/'));
+  return {
+    enabled: true,
+    defaultResource: async (_ctx: Context, _client: Client, oneOf?: unknown) => {
+      if (oneOf !== undefined) return oneOf;
+      throw new errors.InvalidTarget('resource is missing: name the MCP endpoint that the token is for (RFC 8707)');
+    },
+    useGrantedResource: async () => true,
+    getResourceServerInfo: async ({ oidc }: Context, resource: string) => {
+      const scopes = scopesOfResource(publicUrl, resource);
+      if (scopes === undefined) throw new errors.InvalidTarget('resource is not an MCP endpoint of this server');
+      // A request without scopes is for all of the resource: the user selects them.
+      oidc.params.scope ??= scopes.join(' ');
+      return {
+        ...{ scope: scopes.join(' '), audience: canonical(resource), accessTokenTTL: ACCESS_TOKEN_SECONDS },
+        ...{ accessTokenFormat: 'jwt', jwt: { sign: { alg: ALG } } },
+      };
+    },
+  };
+}
+
+function deviceFlow({ page }: ProviderOptions, base: string): object {
+  const action = base + ROUTES.code_verification;
+  const secretOf = ({ oidc }: Context) => oidc.session?.state?.secret ?? '';
+  return {
+    enabled: true,
+    ...{ charset: 'base-20', mask: '****-****' },
+    deviceInfo: () => ({}),
+    userCodeInputSource: (ctx: Context, _form: string, _out: unknown, error?: Error & { userCode?: string }) => {
+      const complaint = error === undefined ? undefined : DEVICE_ERRORS[error.name];
+      const given = error === undefined ? codeIn(ctx) : '';
+      if (error?.name === 'AbortedError')
+        return page(ctx, 'Denied', noticePage('Denied', 'The device gets no access.', 'good'));
+      const why = error === undefined ? undefined : (complaint ?? 'This did not work. Start again on the device.');
+      return page(ctx, 'Connect a device', deviceMain({ action, xsrf: secretOf(ctx), code: given, complaint: why }));
+    },
+    userCodeConfirmSource: (ctx: Context, _form: string, client: Client, _info: unknown, code: string) => {
+      const main = deviceConfirmMain({ action, xsrf: secretOf(ctx), code, client: shownClient(client) });
+      return page(ctx, 'Connect a device', main);
+    },
+    successSource: (ctx: Context) =>
+      page(ctx, 'Connected', noticePage('Connected', 'The device has access now. You can close this page.', 'good')),
+  };
+}
+
+const DEVICE_ERRORS: Readonly<Record<string, string>> = {
+  NoCodeError: 'Enter the code.',
+  NotFoundError: 'This code is not valid.',
+  ExpiredError: 'This code has expired. Start again on the device.',
+  AlreadyUsedError: 'This code was used already. Start again on the device.',
+};
+
+/** The code in an address that a device shows. It is put into the field, and nothing is sent by itself. */
+const codeIn = ({ req }: Context): string => {
+  const code = URL.parse(req.url ?? '', 'http://device')?.searchParams.get('code') ?? '';
+  return /^[A-Za-z-]{1,20}$/.test(code) ? code : '';
+};
+
+/** @throws as the library, for a wrong configuration */
+export function createProvider(options: ProviderOptions): Provider {
+  const { library, issuer, keys, cookieSecret, artifacts, connections, page, mayFetch } = options;
+  const base = new URL(issuer).pathname;
+  const isTls = issuer.startsWith('https:');
+  const prefix = isTls ? '__Secure-reveille-oauth' : 'reveille-oauth';
+  const provider = new library.Provider(issuer, {
+    adapter: (model: string) => artifacts.of(model),
+    jwks: { keys: keys.map(({ jwk }) => jwk) },
+    clientDefaults: {
+      ...{ grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] },
+      ...{ token_endpoint_auth_method: 'none', id_token_signed_response_alg: ALG },
+    },
+    clientAuthMethods: ['none', 'private_key_jwt'],
+    // Tokens need a code verifier or a refresh token, and no cookie.
+    clientBasedCORS: () => true,
+    cookies: {
+      keys: [cookieSecret],
+      names: { session: prefix, interaction: `${prefix}-request`, resume: `${prefix}-resume` },
+      long: { httpOnly: true, sameSite: 'lax', path: base },
+      short: { httpOnly: true, sameSite: 'lax' },
+    },
+    features: {
+      ...off('devInteractions', 'dPoP', 'pushedAuthorizationRequests', 'rpInitiatedLogout', 'userinfo'),
+      clientIdMetadataDocument: {
+        ...{ enabled: true, ack: 'draft-02', cacheDuration: { min: 300, max: 86_400 } },
+        allowFetch: async (ctx: Context | undefined, id: string) =>
+          hasPath(id) && mayFetch(ctx?.req.socket.remoteAddress ?? ''),
+      },
+      deviceFlow: deviceFlow(options, base),
+      registration: { enabled: options.registration, issueRegistrationAccessToken: false },
+      resourceIndicators: resourceIndicators(options),
+      revocation: {
+        enabled: true,
+        allowedPolicy: async (_ctx: Context, { clientId }: Client, token: { clientId: string }) =>
+          token.clientId === clientId,
+      },
+    },
+    extraClientMetadata: {
+      // The library calls the check once for each name, with all metadata.
+      properties: ['software_id'],
+      validator: (_ctx: unknown, _name: string, _value: unknown, metadata: ClientMetadata) =>
+        normaliseMetadata(metadata, (why) => new library.errors.InvalidClientMetadata(why)),
+    },
+    extraTokenClaims: async (_ctx: Context, { grantId }: TokenSource) => {
+      if (grantId === undefined) return undefined;
+      await connections.used(grantId);
+      return { [GRANT_CLAIM]: grantId };
+    },
+    fetch: options.fetch,
+    fetchResponseBodyLimits: { 'client_id metadata document': DOCUMENT_BYTES, jwks_uri: KEYS_BYTES },
+    findAccount: async (_ctx: Context, sub: string, token?: TokenSource) => {
+      if (token && !mayHaveTokens(token, options)) return undefined;
+      return { accountId: sub, claims: async () => ({ sub }) };
+    },
+    interactions: {
+      policy: policyOf(options),
+      url: (_ctx: Context, { uid }: { uid: string }) => `${base}/interaction/${uid}`,
+    },
+    loadExistingGrant: async ({ oidc }: Context) => {
+      const id = oidc.result?.consent?.grantId;
+      return id === undefined ? undefined : oidc.provider.Grant.find(id);
+    },
+    ...{ allowOmittingSingleRegisteredRedirectUri: false, pkce: { required: () => true } },
+    ...{ responseTypes: ['code'], routes: ROUTES, scopes: ['offline_access'], subjectTypes: ['public'] },
+    ...{ rotateRefreshToken: true, expiresWithSession: async () => false },
+    issueRefreshToken: async (_ctx: Context, client: Client) => client.grantTypeAllowed('refresh_token'),
+    renderError: (ctx: Context, { error, error_description: why }: ErrorOut) =>
+      page(
+        ctx,
+        'Error',
+        noticePage('This request does not work', `${why ?? error}. Start again in the client.`, 'bad'),
+      ),
+    ttl: {
+      ...{ AccessToken: ACCESS_TOKEN_SECONDS, AuthorizationCode: 60, DeviceCode: 600, IdToken: 600 },
+      ...{ Interaction: 900, Session: 12 * HOUR, RefreshToken: IDLE_MS / 1000, Grant: 365 * 24 * HOUR },
+    },
+  });
+  // The scheme of the issuer, which the bridge sets.
+  provider.proxy = true;
+  provider.use(strict(options));
+  return provider;
+}
+
+const off = (...names: readonly string[]) => Object.fromEntries(names.map((name) => [name, { enabled: false }]));
+
+/** Whether a code or refresh token still counts: its connection exists, and the credential of the sign-in is valid. */
+function mayHaveTokens({ grantId, amr }: TokenSource, { connections, persons }: ProviderOptions): boolean {
+  return grantId !== undefined && connections.get(grantId) !== undefined && isStillValid(amr, persons);
+}
+
+/** What the library always allows and this server does not have, and metadata that say so. */
+function strict({ page }: ProviderOptions) {
+  return async (ctx: Context, next: () => Promise<void>): Promise<void> => {
+    const { response_mode: mode } = ctx.query;
+    if (ctx.path === ROUTES.authorization && mode !== undefined && mode !== 'query') {
+      ctx.status = 400;
+      await page(ctx, 'Error', noticePage('This request does not work', 'response_mode must be query.', 'bad'));
+      return;
+    }
+    await next();
+    if (ctx.path.startsWith('/.well-known/') && typeof ctx.body === 'object' && ctx.body !== null) {
+      const {
+        claims_parameter_supported: _,
+        claims_supported: __,
+        claim_types_supported: ___,
+        ...rest
+      } = ctx.body as Record<string, unknown>;
+      ctx.body = { ...rest, response_modes_supported: ['query'], scopes_supported: REMOTE_SCOPES };
+    }
+  };
+}

@@ -1,0 +1,310 @@
+/**
+ * The authorization server of a laptop or a small team (OAuth 2.1): MCP clients get access tokens for the endpoints of
+ * the same public listener. It answers requests of a listener that another program owns. Start reading here.
+ */
+import { join } from 'node:path';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { Resolve } from '../kit/http/guarded-lookup.ts';
+import { WebAccess } from '../kit/http/web-access.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { ReveilleError, toReveilleError } from '../wire/errors.ts';
+import type { GrantedToken } from '../wire/remote-caller.ts';
+import { Artifacts } from './artifacts.ts';
+import { type NodeExchange, nodeExchange } from './bridge.ts';
+import { guardedFetch } from './client-metadata.ts';
+import type { OauthServerConfig } from './config.ts';
+import { Connections } from './connections.ts';
+import { Interactions, isStillValid, methodsOf, type Persons, type Shown } from './interactions.ts';
+import { OauthKeys } from './keys.ts';
+import { type Context, type Library, loadLibrary, type Provider } from './library.ts';
+import { type Html, noticePage, type PageLook } from './pages.ts';
+import { OAUTH_PATH, WELL_KNOWN } from './paths.ts';
+import { createProvider, GRANT_CLAIM, ROUTES, scopesOfResource } from './provider.ts';
+import { RateLimit } from './rates.ts';
+import { OauthStore } from './store.ts';
+
+export type OauthServerOptions = {
+  config: OauthServerConfig;
+  /** The address by which others reach the listener, without a trailing slash. */
+  publicUrl: () => string;
+  persons: Persons;
+  look: PageLook;
+  /** Whether any number of users share an address, so that it has no limit of its own. */
+  isShared: (remoteAddress: string) => boolean;
+  clock: Clock;
+  log: Logger;
+  resolve?: Resolve | undefined;
+};
+
+/** The connection of a request. */
+export type OauthInfo = { readonly remoteAddress: string };
+
+export type OauthFigures = Record<'answered' | 'refused' | 'limited' | 'failed', number>;
+
+export type OauthServer = {
+  answer(request: Request, info: OauthInfo): Promise<Response>;
+  /** The public keys, for the resource servers of this process. */
+  publicKeys(): { readonly keys: readonly object[] };
+  /** Whether a verified token was revoked since it was signed. */
+  isRevoked(token: GrantedToken): boolean;
+  /** The connected clients of a user. */
+  readonly connections: Pick<Connections, 'list' | 'revoke'>;
+  figures(): OauthFigures;
+  close(): Promise<void>;
+};
+
+/** The library's own paths that exist, besides those of {@link ROUTES}: the continuation of a request. */
+const RESUMED = [ROUTES.authorization, ROUTES.code_verification];
+const INTERACTION = /^\/interaction\/([\w-]{10,64})$/;
+/** Paths with forms and cookies, for browsers alone. */
+const FORMS: ReadonlySet<string> = new Set([ROUTES.code_verification]);
+
+const MINUTE = { burst: 30, perMinute: 30 };
+/** Requests of strangers that write to the database. */
+const BEGINNINGS: ReadonlySet<string> = new Set([
+  ...[ROUTES.authorization, ROUTES.device_authorization, ROUTES.registration],
+]);
+const NEW_REQUESTS = { ofKey: { burst: 60, perMinute: 120 }, total: { burst: 600, perMinute: 3000 } };
+/** Documents of clients: each is a request to a host that the caller chose. */
+const DOCUMENTS = { ofKey: { burst: 10, perMinute: 20 }, total: { burst: 60, perMinute: 120 } };
+/** Typed codes of devices: with 20^8 codes and these limits, a guess does not succeed in a lifetime. */
+const DEVICE_CODES = { ofKey: { burst: 10, perMinute: 5 }, total: MINUTE };
+const SIGN_INS = { ofKey: { burst: 10, perMinute: 10 }, total: { burst: 60, perMinute: 60 } };
+
+const MEANT_FOR_HTML = /^text\/html\b/;
+
+class Server implements OauthServer {
+  readonly connections: Connections;
+  readonly #options: OauthServerOptions;
+  readonly #library: Library;
+  readonly #store: OauthStore;
+  readonly #keys: OauthKeys;
+  readonly #web: WebAccess;
+  readonly #artifacts: Artifacts;
+  readonly #interactions: Interactions;
+  readonly #limits: Readonly<Record<'beginnings' | 'documents' | 'deviceCodes' | 'signIns', RateLimit>>;
+  readonly #figures: OauthFigures = { answered: 0, refused: 0, limited: 0, failed: 0 };
+  #provider: { readonly of: string; readonly provider: Provider; readonly handle: Handle } | undefined;
+
+  constructor(options: OauthServerOptions, library: Library) {
+    const { config, clock, persons, resolve } = options;
+    this.#options = options;
+    this.#library = library;
+    this.#keys = new OauthKeys(join(config.dataDir, 'oauth-keys.json'), clock.now());
+    this.#web = new WebAccess({
+      ...{ clock, allow: config.allow ?? '', setting: 'ROUTER_OAUTH_ALLOW' },
+      ...(resolve && { resolve }),
+    });
+    this.#store = new OauthStore({ dataDir: config.dataDir, clock });
+    this.connections = new Connections(this.#store, clock);
+    this.#artifacts = new Artifacts({
+      ...{ store: this.#store, connections: this.connections, clock, secret: this.#keys.storageSecret },
+      usedAlready: () => new library.errors.InvalidGrant('it was used already'),
+    });
+    this.#limits = {
+      beginnings: new RateLimit(clock, NEW_REQUESTS),
+      documents: new RateLimit(clock, DOCUMENTS),
+      deviceCodes: new RateLimit(clock, DEVICE_CODES),
+      signIns: new RateLimit(clock, SIGN_INS),
+    };
+    this.#interactions = new Interactions({
+      ...{ connections: this.connections, persons, base: OAUTH_PATH, secret: this.#keys.cookieSecret },
+      log: options.log,
+      scopesOf: (resource) => scopesOfResource(options.publicUrl(), resource),
+      mayTry: (address) => this.#limits.signIns.take(this.#keyOf(address)),
+    });
+  }
+
+  readonly #issuerUrl = (): string => this.#options.publicUrl() + OAUTH_PATH;
+
+  #keyOf(remoteAddress: string): string | undefined {
+    return this.#options.isShared(remoteAddress) ? undefined : remoteAddress;
+  }
+
+  async answer(request: Request, { remoteAddress }: OauthInfo): Promise<Response> {
+    try {
+      const response = await this.#route(request, remoteAddress);
+      this.#figures[response.status < 400 ? 'answered' : response.status < 500 ? 'refused' : 'failed']++;
+      return response;
+    } catch (thrown) {
+      const error = this.#isLibrarys(thrown)
+        ? new ReveilleError(
+            'not_found',
+            'this request has ended, or began in another browser: start again in the client',
+          )
+        : toReveilleError(thrown);
+      this.#figures[error.code === 'rate_limited' ? 'limited' : error.status < 500 ? 'refused' : 'failed']++;
+      if (error.code === 'internal')
+        this.#options.log.error({ err: thrown }, 'a request of the authorization server failed');
+      return this.#errorAnswer(request, error);
+    }
+  }
+
+  #isLibrarys(thrown: unknown): boolean {
+    return thrown instanceof this.#library.errors.SessionNotFound;
+  }
+
+  async #route(request: Request, remoteAddress: string): Promise<Response> {
+    const url = new URL(request.url);
+    const path = pathBelow(url.pathname);
+    const [, uid] = INTERACTION.exec(path) ?? [];
+    if (uid !== undefined) return this.#interaction(request, { uid, remoteAddress });
+    if (!this.#isKnown(path)) throw new ReveilleError('not_found', 'the authorization server has no such page');
+    if (BEGINNINGS.has(path) && !this.#limits.beginnings.take(this.#keyOf(remoteAddress))) throw tooMany();
+    if (FORMS.has(path)) {
+      this.#refuseOtherSites(request);
+      if (request.method === 'POST' && !this.#limits.deviceCodes.take(this.#keyOf(remoteAddress))) throw tooMany();
+      // The library would send the code at once, with a script.
+      if (request.method === 'GET' && url.searchParams.has('user_code')) {
+        url.searchParams.set('code', url.searchParams.get('user_code')!);
+        url.searchParams.delete('user_code');
+      }
+    }
+    const { handle } = await this.#current();
+    const exchange = await this.#exchange(request, path + url.search, remoteAddress);
+    void handle(exchange.req, exchange.res);
+    return this.#withHeaders(await exchange.answered);
+  }
+
+  async #interaction(
+    request: Request,
+    { uid, remoteAddress }: { uid: string; remoteAddress: string },
+  ): Promise<Response> {
+    const { provider } = await this.#current();
+    const path = `/interaction/${uid}`;
+    if (request.method === 'GET') {
+      const exchange = await this.#exchange(request, path, remoteAddress);
+      return this.#page(await this.#interactions.show(provider, exchange, uid));
+    }
+    if (request.method !== 'POST') throw new ReveilleError('invalid_request', 'use GET or POST', { status: 405 });
+    this.#refuseOtherSites(request);
+    const form = await readForm(request.clone() as Request);
+    const exchange = await this.#exchange(request, path, remoteAddress);
+    return this.#page(await this.#interactions.answer(provider, exchange, uid, { form, remoteAddress }));
+  }
+
+  #exchange(request: Request, path: string, remoteAddress: string): Promise<NodeExchange> {
+    return nodeExchange(request, { base: new URL(this.#issuerUrl()), path, remoteAddress });
+  }
+
+  #isKnown(path: string): boolean {
+    if (path === ROUTES.registration) return this.#options.config.registration;
+    const own: readonly string[] = [...Object.values(ROUTES), ...WELL_KNOWN];
+    if (own.includes(path)) return true;
+    return RESUMED.some((route) => path.startsWith(`${route}/`) && /^[\w-]{10,64}$/.test(path.slice(route.length + 1)));
+  }
+
+  /** Refuses a form that a page of another site sends. */
+  #refuseOtherSites({ method, headers }: Request): void {
+    if (method !== 'POST') return;
+    const site = headers.get('sec-fetch-site');
+    const isOwn = headers.get('origin') === new URL(this.#issuerUrl()).origin;
+    if (isOwn && (site === null || site === 'same-origin')) return;
+    throw new ReveilleError('forbidden', 'this form must be sent from its own page');
+  }
+
+  /** The library's server for the current address and keys. */
+  async #current(): Promise<{ provider: Provider; handle: Handle }> {
+    const { config, clock, persons, log } = this.#options;
+    const issuer = this.#issuerUrl();
+    const keys = this.#keys.at(clock.now());
+    const of = [issuer, ...keys.map(({ jwk }) => jwk.kid)].join(' ');
+    if (this.#provider?.of === of) return this.#provider;
+    const provider = createProvider({
+      ...{ library: this.#library, issuer, keys, cookieSecret: this.#keys.cookieSecret },
+      ...{ artifacts: this.#artifacts, connections: this.connections, persons },
+      ...{ registration: config.registration, fetch: guardedFetch(this.#web) },
+      mayFetch: (address) => this.#limits.documents.take(this.#keyOf(address)),
+      page: async (ctx, title, main) => this.#inLibrary(ctx, title, main),
+    });
+    provider.on('server_error', (_ctx, err) => {
+      const { code, message } = toReveilleError(err);
+      if (code === 'internal') log.error({ err }, 'a request of the authorization server failed');
+      else log.warn({ reason: message }, 'a request of the authorization server was not executed');
+    });
+    provider.on('error', (err) => log.error({ err }, 'the authorization server failed'));
+    this.#provider = { of, provider, handle: provider.callback() };
+    return this.#provider;
+  }
+
+  async #inLibrary(ctx: Context, title: string, main: Html): Promise<void> {
+    ctx.type = 'html';
+    ctx.body = String(await this.#options.look.page(title, main));
+  }
+
+  /** Every page has the console's headers. Answers for programs have none of them. */
+  #withHeaders(response: Response): Response {
+    if (!MEANT_FOR_HTML.test(response.headers.get('content-type') ?? '')) return response;
+    for (const [name, value] of Object.entries(this.#options.look.headers)) response.headers.set(name, value);
+    return response;
+  }
+
+  async #page({ title, main, status = 200, leadsTo }: Shown): Promise<Response> {
+    const { look } = this.#options;
+    const headers = { ...look.headers, 'content-type': 'text/html; charset=utf-8' };
+    return new Response(String(await look.page(title, main, leadsTo)), { status, headers });
+  }
+
+  async #errorAnswer(request: Request, error: ReveilleError): Promise<Response> {
+    const { message, status, retryAfterSeconds } = error;
+    const text = error.code === 'internal' ? 'The server failed. Try again later.' : message;
+    const retry = retryAfterSeconds === undefined ? {} : { 'retry-after': String(Math.ceil(retryAfterSeconds)) };
+    if (request.headers.get('accept')?.includes('text/html')) {
+      const page = await this.#page({ title: 'Error', main: noticePage('This does not work', text, 'bad'), status });
+      for (const [name, value] of Object.entries(retry)) page.headers.set(name, value);
+      return page;
+    }
+    const code = status < 500 ? 'invalid_request' : 'server_error';
+    return Response.json(
+      { error: status === 429 ? 'temporarily_unavailable' : code, error_description: text },
+      {
+        status,
+        headers: { ...retry, 'cache-control': 'no-store' },
+      },
+    );
+  }
+
+  publicKeys(): { readonly keys: readonly object[] } {
+    return this.#keys.published(this.#options.clock.now());
+  }
+
+  isRevoked({ claims, subject, clientId }: GrantedToken): boolean {
+    const id = claims[GRANT_CLAIM];
+    const connection = typeof id === 'string' ? this.connections.get(id) : undefined;
+    const isOwn = connection?.user === subject && connection.clientId === clientId;
+    return !isOwn || !isStillValid(methodsOf(connection), this.#options.persons);
+  }
+
+  readonly figures = (): OauthFigures => ({ ...this.#figures });
+
+  async close(): Promise<void> {
+    await this.#web.close();
+    await this.#store.close();
+  }
+}
+
+type Handle = ReturnType<Provider['callback']>;
+
+/** The path below the server; well-known addresses have it at their end (RFC 8414 §3.1). */
+function pathBelow(pathname: string): string {
+  const known = WELL_KNOWN.find((path) => pathname === path + OAUTH_PATH);
+  return known ?? pathname.slice(OAUTH_PATH.length);
+}
+
+const tooMany = () => new ReveilleError('rate_limited', 'too many requests; wait a minute', { retryAfterSeconds: 60 });
+
+/** @throws ReveilleError `invalid_request` for a body of another type */
+async function readForm(request: Request): Promise<URLSearchParams> {
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers.get('content-type') ?? ''))
+    throw new ReveilleError('invalid_request', 'content-type must be application/x-www-form-urlencoded');
+  return new URLSearchParams(await request.text());
+}
+
+/**
+ * Creates the server.
+ *
+ * @throws ReveilleError `unavailable` without its library or its database, and as `OauthKeys`
+ */
+export async function createOauthServer(options: OauthServerOptions): Promise<OauthServer> {
+  return new Server(options, await loadLibrary(options.config.home));
+}

@@ -1,0 +1,38 @@
+/** The database of the authorization server: `oauth.db` in the data folder of the router. */
+import { join } from 'node:path';
+import type { StatementSync } from 'node:sqlite';
+import type { Clock } from '../kit/clock/clock.ts';
+import { GroupCommit } from '../kit/sqlite/group-commit.ts';
+import { openDatabase, type SqliteFile } from '../kit/sqlite/open.ts';
+
+export class OauthStore {
+  readonly #file: SqliteFile;
+  readonly #statements = new Map<string, StatementSync>();
+  /** Runs every write. */
+  readonly commits: GroupCommit;
+
+  /**
+   * The command line opens it beside the server, so that nobody owns it.
+   *
+   * @throws ReveilleError as `openDatabase`
+   */
+  constructor({ dataDir, clock }: { dataDir: string; clock: Clock }) {
+    const migrations = new URL('./migrations', import.meta.url);
+    this.#file = openDatabase({ path: join(dataDir, 'oauth.db'), migrations, clock, lock: 'shared' });
+    // A token must not stay in free pages.
+    this.#file.db.exec('PRAGMA secure_delete = ON');
+    this.commits = new GroupCommit(this.#file.db);
+  }
+
+  /** A statement, prepared once. */
+  sql(text: string): StatementSync {
+    const statement = this.#statements.get(text) ?? this.#file.db.prepare(text);
+    this.#statements.set(text, statement);
+    return statement;
+  }
+
+  async close(): Promise<void> {
+    await this.commits.drain();
+    this.#file.close();
+  }
+}
