@@ -3,6 +3,7 @@
  * that wait for the user's approval. A stream is open while the turn runs.
  */
 import { lastTurns, type NeoClient } from '../agents/neo/client.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 import { isObject } from '../wire/json.ts';
 import type { TurnView } from '../wire/turn.ts';
 
@@ -11,25 +12,53 @@ export type AgentClient = Pick<NeoClient, 'chat' | 'conversation' | 'turn' | 'ca
 
 /** What changed. */
 export type TurnChange =
-  | { readonly kind: 'running' }
+  /** It runs. `waiting`: the intents that wait for an approval now. */
+  | { readonly kind: 'running'; readonly waiting: readonly string[] }
   /** `appended`: what is new at the end of `text`; absent when the text was begun anew. */
   | { readonly kind: 'reply'; readonly text: string; readonly appended?: string }
-  /** The intents that wait for an approval; none any more when it is empty. */
-  | { readonly kind: 'waits'; readonly intents: readonly string[] }
   | { readonly kind: 'ended'; readonly turn: TurnView; readonly waiting: readonly string[] };
 
 const ENDED: ReadonlySet<string> = new Set(['done', 'failed', 'interrupted']);
 export const hasEnded = ({ status }: Pick<TurnView, 'status'>): boolean => ENDED.has(status);
+
+/** A turn that was shorter has left no question behind: it waits at least this long for a possible approver. */
+const SHORTEST_PARKING_MS = 3000;
+/** How long the agent may take to name its waiting questions, and the pause after the last of them. */
+const QUESTIONS_MS = 5000;
+const LAST_QUESTION_MS = 500;
+
+function mayHaveParked({ started_at, finished_at }: TurnView): boolean {
+  if (started_at === undefined || finished_at === undefined) return false;
+  return Date.parse(finished_at) - Date.parse(started_at) >= SHORTEST_PARKING_MS;
+}
+
+type Followed = { conversationId: string; turnId: string; clock: Clock; signal: AbortSignal };
+
+/** The intents of a conversation that wait for an approval: a new reader of the events gets them first. */
+async function waitingIntents(agent: AgentClient, { conversationId, clock, signal }: Followed): Promise<string[]> {
+  const over = new AbortController();
+  const end = () => over.abort();
+  let cancel = clock.after(QUESTIONS_MS, end);
+  const intents = new Set<string>();
+  const events = agent.events({ conversationId, types: ['gate'], signal: AbortSignal.any([signal, over.signal]) });
+  for await (const { type, data } of events) {
+    if (type !== 'gate') continue;
+    if (data.state === 'asked') intents.add(data.intent_id);
+    else intents.delete(data.intent_id);
+    cancel();
+    cancel = clock.after(LAST_QUESTION_MS, end);
+  }
+  cancel();
+  return [...intents];
+}
 
 /**
  * The changes of a turn, until it has ended or the signal aborts.
  *
  * @throws ReveilleError the agent's permanent refusals, such as `not_found` for a turn that it does not know any more
  */
-export async function* followTurn(
-  agent: AgentClient,
-  { conversationId, turnId, signal }: { conversationId: string; turnId: string; signal: AbortSignal },
-): AsyncGenerator<TurnChange> {
+export async function* followTurn(agent: AgentClient, followed: Followed): AsyncGenerator<TurnChange> {
+  const { conversationId, turnId, signal } = followed;
   const waiting = new Map<string, string>();
   let reply = '';
   const intents = () => [...new Set(waiting.values())];
@@ -44,14 +73,17 @@ export async function* followTurn(
   });
   try {
     const first = await agent.turn(conversationId, turnId);
-    if (hasEnded(first)) return yield { kind: 'ended', turn: first, waiting: intents() };
-    if (first.status === 'running') yield { kind: 'running' };
+    if (hasEnded(first)) {
+      const waiting = mayHaveParked(first) ? await waitingIntents(agent, followed) : [];
+      return yield { kind: 'ended', turn: first, waiting };
+    }
+    if (first.status === 'running') yield { kind: 'running', waiting: intents() };
     for await (const { type, data } of events) {
       if (type === 'gate') {
         const key = `${data.intent_id} ${data.node_id}`;
         if (data.state === 'asked') waiting.set(key, data.intent_id);
         else if (!waiting.delete(key)) continue;
-        yield { kind: 'waits', intents: intents() };
+        yield { kind: 'running', waiting: intents() };
       } else if (type === 'say' && data.turn_id === turnId) {
         const kept = reply.slice(0, data.offset);
         const isAppended = kept.length === reply.length && reply !== '';
@@ -61,7 +93,7 @@ export async function* followTurn(
         // Its end may be among the lost events.
         const turn = await agent.turn(conversationId, turnId);
         if (hasEnded(turn)) return yield { kind: 'ended', turn, waiting: intents() };
-        if (type === 'turn' && data.status === 'running') yield { kind: 'running' };
+        if (type === 'turn' && data.status === 'running') yield { kind: 'running', waiting: intents() };
       }
     }
   } finally {

@@ -41,9 +41,8 @@ const SWEEP_MS = 3_600_000;
 const GIVE_UP_MS = 3_600_000;
 /** An approval is awaited for this long after its turn. */
 const LONGEST_APPROVAL_MS = 7 * 24 * 3_600_000;
-/** The shortest interval between two looks at a conversation, and the longest. */
-const LOOK_MS = 2000;
-const LOOK_AGAIN_MS = 60_000;
+/** Pauses between looks at a conversation after a sign of life of its machine: a look may keep the machine awake. */
+const lookPauseMs = backoff({ first: 2000, longest: 15 * 60_000 });
 const pauseMs = backoff({ first: 1000, longest: 60_000 });
 /** Events that a reader may leave unread. */
 const MOST_UNREAD = 1000;
@@ -257,8 +256,8 @@ export class Tasks {
 
   async #follow(task: StoredTask, turnId: string, signal: AbortSignal): Promise<void> {
     const { id, conversationId, userId } = task;
-    const agent = this.#options.agentOf(userId);
-    for await (const change of followTurn(agent, { conversationId, turnId, signal })) {
+    const { agentOf, clock } = this.#options;
+    for await (const change of followTurn(agentOf(userId), { conversationId, turnId, clock, signal })) {
       if (change.kind === 'reply') {
         const { text, appended } = change;
         this.#tell(id, { kind: 'reply', task, text, ...(appended !== undefined && { appended }) });
@@ -268,8 +267,7 @@ export class Tasks {
         await this.#change(id, { state: 'auth_required', note: NOTES.approval, waitsFor: waiting, ...replyOf(turn) });
         return;
       } else {
-        const isWaiting = change.kind === 'waits' && change.intents.length > 0;
-        await this.#setState(id, isWaiting ? 'auth_required' : 'working');
+        await this.#setState(id, change.waiting.length > 0 ? 'auth_required' : 'working');
       }
     }
     signal.throwIfAborted();
@@ -283,7 +281,8 @@ export class Tasks {
     let news = new AbortController();
     const leave = onMachine(userId, () => news.abort());
     try {
-      for (let left = [...task.waitsFor]; !signal.aborted; ) {
+      let left = [...task.waitsFor];
+      for (let looks = 1; !signal.aborted; looks++) {
         if (clock.now() - task.updatedAt > LONGEST_APPROVAL_MS) {
           await this.#finish(id, { state: 'failed', note: NOTES.expired, waitsFor: [] });
           return;
@@ -296,9 +295,11 @@ export class Tasks {
             if (left.length === 0) return void (await this.#finish(id, endOf(turn)));
           }
         }
-        await wait(clock, LOOK_MS, signal);
-        await wait(clock, LOOK_AGAIN_MS, AbortSignal.any([signal, news.signal]));
+        await wait(clock, lookPauseMs(looks), AbortSignal.any([signal, news.signal]));
+        if (!news.signal.aborted) continue;
         news = new AbortController();
+        looks = 0;
+        await wait(clock, lookPauseMs(1), signal);
       }
       signal.throwIfAborted();
     } finally {

@@ -24,7 +24,7 @@ export async function openA2aBench(
     settings = {},
     alarmsOf,
     issuers,
-  }: { settings?: Record<string, string>; alarmsOf?: AlarmsOf; issuers?: McpHttpConfig } = {},
+  }: { settings?: Record<string, string>; alarmsOf?: AlarmsOf; issuers?: McpHttpConfig | undefined } = {},
 ) {
   const dataDir = temporaryFolder(t);
   const all = { ROUTER_A2A: '1', ROUTER_PUBLIC_REQUESTS_PER_MINUTE: '100000', ...settings };
@@ -86,7 +86,12 @@ export async function openA2aBench(
       await router.close();
       router = await start();
     },
-    close: () => router.close(),
+    /** Stops the router, and starts another one after the work. */
+    async whileDown(work: () => Promise<void>) {
+      await router.close();
+      await work();
+      router = await start();
+    },
 
     /** A request of HTTP+JSON. */
     async rest(method: string, path: string, body?: unknown, token = tokens.ada, headers: Record<string, string> = {}) {
