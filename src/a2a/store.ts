@@ -75,7 +75,8 @@ export function openTaskStore({ path, clock, notificationOf }: TaskStoreOptions)
   const byId = db.prepare(`SELECT ${SELECTED} FROM tasks WHERE id = ?`);
   const byMessage = db.prepare(`SELECT ${SELECTED} FROM tasks WHERE caller = ? AND message_id = ?`);
   const unfinished = db.prepare(`SELECT ${SELECTED} FROM tasks WHERE ${UNFINISHED} ORDER BY created_at, id`);
-  const openOfUser = db.prepare(`SELECT count(*) AS count FROM tasks WHERE user_id = ? AND ${UNFINISHED}`);
+  const openOnes = db.prepare(`
+    SELECT count(*) AS count, coalesce(sum(caller = ?2), 0) AS ofCaller FROM tasks WHERE user_id = ?1 AND ${UNFINISHED}`);
   const ofCaller = db.prepare('SELECT count(*) AS count FROM tasks WHERE caller = ?');
   const filtered = `
     FROM tasks WHERE caller = :caller AND (:contextId IS NULL OR context_id = :contextId)
@@ -160,7 +161,8 @@ export function openTaskStore({ path, clock, notificationOf }: TaskStoreOptions)
     },
     /** All unfinished tasks, oldest first. */
     unfinished: (): StoredTask[] => (unfinished.all() as Row[]).map(taskIn),
-    unfinishedOf: (userId: string): number => countOf(openOfUser.get(userId)),
+    /** How many tasks of a user are unfinished, and how many of them are of a caller. */
+    openOnes: (userId: string, caller: string) => openOnes.get(userId, caller) as { count: number; ofCaller: number },
     ofMessage: (caller: string, messageId: string): StoredTask | undefined => {
       const row = byMessage.get(caller, messageId);
       return row && taskIn(row as Row);

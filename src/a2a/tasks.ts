@@ -31,9 +31,12 @@ export type TasksOptions = {
   random?: () => number;
 };
 
-/** Unfinished tasks of one user, and stored ones of one caller. */
-const MOST_UNFINISHED = 16;
+/** Unfinished tasks of one user and of one caller, and stored ones of one caller. */
+const MOST_OF_USER = 16;
+const MOST_OF_CALLER = 8;
 const MOST_STORED = 1000;
+/** A longer reply is cut. In UTF-16 units. */
+const REPLY_CHARACTERS = 256 * 1024;
 /** An ended task is kept for this long. */
 const KEPT_MS = 7 * 24 * 3_600_000;
 const SWEEP_MS = 3_600_000;
@@ -83,13 +86,14 @@ export class Tasks {
    * Stores a task and begins it.
    *
    * @returns the task, or the known one of the same message
-   * @throws ReveilleError `rate_limited` when the user has too many unfinished tasks
+   * @throws ReveilleError `rate_limited` when the user or the caller has too many unfinished tasks
    */
   async create(task: StoredTask, config?: PushConfig): Promise<{ task: StoredTask; isNew: boolean }> {
     const { store } = this.#options;
     const check = () => {
-      if (isFinal(task) || store.unfinishedOf(task.userId) < MOST_UNFINISHED) return;
-      const message = `${MOST_UNFINISHED} tasks for this agent are unfinished, and more are not allowed; wait for one`;
+      const { count, ofCaller } = store.openOnes(task.userId, task.caller);
+      if (isFinal(task) || (count < MOST_OF_USER && ofCaller < MOST_OF_CALLER)) return;
+      const message = `too many tasks for this agent are unfinished (${MOST_OF_CALLER} of a caller at most); wait for one`;
       throw new ReveilleError('rate_limited', message, { retryAfterSeconds: 10 });
     };
     const made = await store.create(task, { config, most: MOST_STORED, check });
@@ -342,11 +346,14 @@ function promptOf(message: string): string {
   return parts.flatMap(({ text }) => (typeof text === 'string' ? text : [])).join('\n\n');
 }
 
-const replyOf = ({ reply }: TurnView) => (reply === undefined ? {} : { reply });
+const bounded = (reply: string) =>
+  reply.length > REPLY_CHARACTERS ? `${reply.slice(0, REPLY_CHARACTERS).toWellFormed()}…` : reply;
+
+const replyOf = ({ reply }: TurnView) => (reply === undefined ? {} : { reply: bounded(reply) });
 
 /** The reason of a failed turn is for the user alone. */
 function endOf(turn: TurnView): TaskChanges {
-  if (turn.status === 'done') return { state: 'completed', reply: turn.reply ?? '' };
+  if (turn.status === 'done') return { state: 'completed', reply: bounded(turn.reply ?? '') };
   return { state: 'failed', note: NOTES.failed };
 }
 

@@ -371,20 +371,27 @@ test('a hostile text or name cannot end its quotation, nor pass for the user, th
   t.diagnostic(`${texts.length + 1} texts: 0 out of their quotation`);
 });
 
-test('a flood is answered with 429, and costs the user at most 16 unfinished tasks', async (t) => {
+test('a flood is answered with 429, and costs the user at most 8 unfinished tasks of a caller, and 16 of all', async (t) => {
   const bench = await openA2aBench(t);
   const immediately = { configuration: { returnImmediately: true } };
   const answers = await Promise.all(
     Array.from({ length: 120 }, () => bench.rest('POST', '/message:send', { ...textMessage('x'), ...immediately })),
   );
   const statuses = answers.map(({ status }) => status);
-  assert.equal(statuses.filter((status) => status === 200).length, 16);
+  assert.equal(statuses.filter((status) => status === 200).length, 8);
   for (const { status, headers } of answers) if (status === 429) assert.ok(Number(headers.get('retry-after')) >= 1);
   assert.deepEqual([...new Set(statuses)].sort(), [200, 429]);
   assert.equal(
     (await bench.rest('POST', '/message:send', { ...textMessage('x'), ...immediately }, bench.tokens.bob)).status,
     200,
   );
+  const others = await Promise.all([bench.anotherToken('ada'), bench.anotherToken('ada')]);
+  const more = await Promise.all(
+    Array.from({ length: 40 }, (_, n) =>
+      bench.rest('POST', '/message:send', { ...textMessage('x'), ...immediately }, others[n % 2]),
+    ),
+  );
+  assert.equal(more.filter(({ status }) => status === 200).length, 8);
   const streams = await Promise.all(
     Array.from({ length: 12 }, async () => {
       const answer = await fetch(`${bench.url}/a2a/message:stream`, {
@@ -400,7 +407,7 @@ test('a flood is answered with 429, and costs the user at most 16 unfinished tas
       return { status, end: () => answer.body?.cancel() };
     }),
   );
-  assert.equal(streams.filter(({ status }) => status === 200).length, 8);
+  assert.equal(streams.filter(({ status }) => status === 200).length, 7, 'the eighth unfinished task was sent before');
   for (const { end } of streams) await end();
-  t.diagnostic('120 tasks: 16 accepted; 12 streams: 8 accepted');
+  t.diagnostic('120 tasks: 8 accepted; 40 of other callers: 8 accepted; 12 streams: 7 accepted');
 });
