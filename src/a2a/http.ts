@@ -25,7 +25,6 @@ import {
 import { JsonRpcTransportHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import type { Clock } from '../kit/clock/clock.ts';
 import { bearerOf } from '../kit/http/bearer.ts';
-import { formatEvent } from '../kit/http/sse.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { elementsOf, refuseDeepNesting, sliceAt } from '../wire/json.ts';
@@ -33,11 +32,23 @@ import { metadataPath, REMOTE_RESOURCES } from '../wire/remote-caller.ts';
 import { A2A_PATH, CARD_PATH, LEGACY_VERSION, VERSION } from './agent-card.ts';
 import type { Authenticate, Authorized } from './caller.ts';
 import { callerKey } from './caller.ts';
+import { eventStream } from './event-stream.ts';
 import type { CallerLimits } from './limits.ts';
 import { Caller, MissingScope, type RequestHandler } from './request-handler.ts';
 
 /** The client of a request. */
 export type RequestInfo = { readonly remoteAddress: string; readonly closing: AbortSignal };
+
+/** Outcomes of requests, for the metrics. */
+export const OUTCOMES = ['answered', 'refused', 'unauthorized', 'limited', 'failed'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+function outcomeOf(status: number): Outcome {
+  if (status < 400) return 'answered';
+  if (status === 401) return 'unauthorized';
+  if (status === 429) return 'limited';
+  return status >= 500 ? 'failed' : 'refused';
+}
 
 export type A2aHttpOptions = {
   handler: RequestHandler;
@@ -49,7 +60,7 @@ export type A2aHttpOptions = {
   clock: Clock;
   log: Logger;
   /** Counts a request by its outcome. */
-  count: (outcome: 'answered' | 'refused' | 'unauthorized' | 'limited' | 'failed') => void;
+  count: (outcome: Outcome) => void;
 };
 
 /** The metadata of the OAuth resource (RFC 9728). */
@@ -64,10 +75,6 @@ export function isA2a(target: string): boolean {
 }
 
 const JSON_TYPES = new Set(['application/json', A2A_CONTENT_TYPE]);
-/** How often a stream sends a sign of life, and checks its credential. */
-const BEAT_MS = 10_000;
-const RECHECK_MS = 2000;
-
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 function json(value: unknown, status = 200, headers: Record<string, string> = {}): Response {
@@ -157,32 +164,26 @@ export class A2aHttp {
     const { log, count } = this.#options;
     try {
       const response = await this.#route(request, info);
-      if (response.status < 300) count('answered');
+      count(outcomeOf(response.status));
       return response;
     } catch (thrown) {
       const error = toReveilleError(thrown);
       if (error.code === 'internal') log.error({ err: thrown }, 'a request of another agent failed');
-      count(error.code === 'rate_limited' ? 'limited' : error.status >= 500 ? 'failed' : 'refused');
+      count(outcomeOf(error.status));
       const message = error.status >= 500 ? 'the request could not be answered' : error.message;
       return refusal(error.status, message, retryHeaders(error));
     }
   }
 
   async #route(request: Request, info: RequestInfo): Promise<Response> {
-    const { count } = this.#options;
     // Agents are programs: no web page of another origin may use a token.
-    if (request.headers.get('origin') !== null) {
-      count('refused');
-      return refusal(403, 'requests of web pages are not accepted');
-    }
+    if (request.headers.get('origin') !== null) return refusal(403, 'requests of web pages are not accepted');
     const { pathname } = new URL(request.url);
     if (pathname === CARD_PATH) return this.#card(request);
     if (pathname === METADATA_PATH) return this.#metadata(request);
     const authorized = await this.#authorize(request, info);
-    if (authorized === undefined) {
-      count('unauthorized');
+    if (authorized === undefined)
       return refusal(401, 'a valid bearer token is needed', { 'www-authenticate': this.#challenge() });
-    }
     const leave = this.#options.limits.enter(callerKey(authorized.caller), authorized.caller.userId);
     try {
       return await this.#dispatch(request, info, authorized, pathname.slice(A2A_PATH.length));
@@ -351,57 +352,12 @@ export class A2aHttp {
       leave();
       return failed.before(thrown);
     }
-    const encoder = new TextEncoder();
-    let cancelBeat = () => {};
-    let cancelCheck = () => {};
-    const close = () => {
-      cancelBeat();
-      cancelCheck();
-      leave();
-    };
-    const body = new ReadableStream<Uint8Array>({
-      start(controller) {
-        const send = (text: string) => controller.enqueue(encoder.encode(text));
-        const beat = () => {
-          cancelBeat = clock.after(BEAT_MS, () => {
-            // A reader that reads nothing gets no signs of life either.
-            if ((controller.desiredSize ?? 0) > 0) send(': alive\n\n');
-            beat();
-          });
-        };
-        const check = () => {
-          cancelCheck = clock.after(RECHECK_MS, async () => {
-            if (await Promise.resolve(caller.authorized.isValid()).catch(() => false)) return check();
-            close();
-            void events.return(undefined);
-            controller.close();
-          });
-        };
-        beat();
-        check();
-        if (!first.done) send(formatEvent({ data: JSON.stringify(format(first.value)) }));
-      },
-      async pull(controller) {
-        try {
-          const { done, value } = first.done ? first : await events.next();
-          if (caller.gone.aborted || done) {
-            close();
-            controller.close();
-          } else controller.enqueue(encoder.encode(formatEvent({ data: JSON.stringify(format(value)) })));
-        } catch (thrown) {
-          close();
-          const data = JSON.stringify(failed.inside(thrown));
-          controller.enqueue(encoder.encode(formatEvent({ event: 'error', data })));
-          controller.close();
-        }
-      },
-      async cancel() {
-        close();
-        await events.return(undefined);
-      },
-    });
-    return new Response(body, {
-      headers: { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' },
+    return eventStream({
+      ...{ first, events, format, clock },
+      formatError: failed.inside,
+      isValid: caller.authorized.isValid,
+      ending: caller.ending,
+      onEnd: leave,
     });
   }
 }

@@ -20,14 +20,7 @@ import {
   type Task,
   type TaskPushNotificationConfig,
 } from '@a2a-js/sdk';
-import {
-  A2AError,
-  ContentTypeNotSupportedError,
-  RequestMalformedError,
-  TaskNotCancelableError,
-  TaskNotFoundError,
-  UnsupportedOperationError,
-} from '@a2a-js/sdk/errors';
+import { A2AError, TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors';
 import type { A2ARequestHandler, ServerCallContext, User } from '@a2a-js/sdk/server';
 import { v7 as uuidv7 } from 'uuid';
 import { type Clock, within } from '../kit/clock/clock.ts';
@@ -38,10 +31,10 @@ import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { extendedCard, LEGACY_VERSION } from './agent-card.ts';
 import { alarmIn, setAlarm } from './alarm-skill.ts';
 import { A2A_SCOPES, type Authorized, callerKey, contextFor, conversationOf, nameOf } from './caller.ts';
+import { checkedId, checkedMessage, malformed, payloadOf, sameMessage, VISIBLE } from './message.ts';
 import type { PushConfig, TaskStore } from './store.ts';
 import {
   artifactOf,
-  fingerprintOf,
   isFinal,
   REPLY_ARTIFACT,
   type StoredTask,
@@ -49,7 +42,6 @@ import {
   TASK_STATES,
   type TaskStateName,
   taskOf,
-  textOf,
   textPart,
 } from './task.ts';
 import type { TaskEvent, Tasks } from './tasks.ts';
@@ -60,15 +52,22 @@ export class Caller implements User {
   readonly authorized: Authorized;
   /** Source texts of the data in the request's message: the SDK parses them, and loses digits. */
   readonly data: readonly string[];
-  /** Aborts when the reader has left, or the listener closes. */
-  readonly gone: AbortSignal;
+  /** Ends the answer. */
+  readonly ending = new AbortController();
   /** The failure of the request, for the status of the answer. */
   failure: ReveilleError | undefined;
 
+  /** @param gone aborts when the reader has left, or the listener closes */
   constructor(authorized: Authorized, data: readonly string[], gone: AbortSignal) {
     this.authorized = authorized;
     this.data = data;
-    this.gone = gone;
+    const end = () => this.ending.abort(gone.reason);
+    if (gone.aborted) end();
+    else gone.addEventListener('abort', end, { once: true });
+  }
+
+  get gone(): AbortSignal {
+    return this.ending.signal;
   }
 
   get userName(): string {
@@ -95,11 +94,7 @@ const BLOCK_MS = 55_000;
 const PAGE_DEFAULT = 50;
 const PAGE_MAX = 100;
 const CONFIGS_MAX = 4;
-const TEXT_CHARACTERS = 48 * 1024;
-const VISIBLE = /^[\x21-\x7e]+$/;
 const NOT_FOUND = 'there is no such task';
-
-const malformed = (message: string) => new RequestMalformedError(message);
 
 /** Wraps the operations, so that no error of the inside reaches the caller. */
 function guarded<T>(caller: Caller, log: Logger, thrown: unknown): T {
@@ -139,28 +134,6 @@ function requireScope({ authorized }: Caller, scope: string): void {
   if (authorized.caller.scopes.has(scope)) return;
   throw new MissingScope(scope);
 }
-
-/** @throws RequestMalformedError */
-function checkedId(name: string, value: string): string {
-  if (value.length <= 128 && VISIBLE.test(value)) return value;
-  throw malformed(`${name} must be 1 to 128 visible ASCII characters`);
-}
-
-/** @throws A2AError for a message that no task can be made of */
-function checkedMessage(message: Message | undefined): Message {
-  if (message === undefined || message.parts.length === 0) throw malformed('message.parts must have a part');
-  checkedId('message.messageId', message.messageId);
-  for (const { content } of message.parts) {
-    if (content?.$case === 'text' || content?.$case === 'data') continue;
-    throw new ContentTypeNotSupportedError('message.parts may have texts and data, and no files');
-  }
-  if (textOf(message).length > TEXT_CHARACTERS)
-    throw malformed(`the texts of message.parts must have at most ${TEXT_CHARACTERS} characters together`);
-  if (!textOf(message).isWellFormed()) throw malformed('message.parts must be well-formed Unicode');
-  return message;
-}
-
-const payloadOf = (data: readonly string[]) => (data.length < 2 ? data[0] : `[${data.join(',')}]`);
 
 /** The cursor of a page: the last change and the id of its last task. */
 const cursorOf = ({ updatedAt, id }: StoredTask) => `${updatedAt}~${id}`;
@@ -399,7 +372,6 @@ export class RequestHandler implements A2ARequestHandler {
     let isFirst = true;
     try {
       for await (const event of this.#options.tasks.follow(id, caller.gone)) {
-        if (!(await caller.authorized.isValid())) return;
         yield* responsesTo(event, isFirst);
         isFirst = false;
       }
@@ -429,13 +401,6 @@ export class RequestHandler implements A2ARequestHandler {
     }
     return { taskId, id, url, token, scheme, credentials, version: version === LEGACY_VERSION ? version : '1.0' };
   }
-}
-
-/** @throws RequestMalformedError when the id belongs to another message */
-function sameMessage(known: StoredTask, message: Message, payload: string | undefined): StoredTask {
-  const stored = Message.fromJSON(JSON.parse(known.message));
-  if (fingerprintOf(stored, known.payload) === fingerprintOf(message, payload)) return known;
-  throw malformed('message.messageId was used for another message; give each message an id of its own');
 }
 
 /** The answers of a stream to an event; the first one is the whole task. */

@@ -1,5 +1,4 @@
 /** A task of another agent: its states, its message for the user's agent, and its form in the protocol. Pure. */
-import { createHash } from 'node:crypto';
 import { type Artifact, Message, type Part, Role, type Task, TaskState, type TaskStatus } from '@a2a-js/sdk';
 import { codeFor, quoted } from '../kit/model/quotation.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
@@ -96,19 +95,6 @@ export function taskOf(stored: StoredTask, historyLength?: number): Task {
   const { id, contextId, message } = stored;
   const history = historyLength === 0 ? [] : [{ ...Message.fromJSON(JSON.parse(message)), taskId: id, contextId }];
   return { id, contextId, status: statusOf(stored), artifacts: artifactsOf(stored), history, metadata: undefined };
-}
-
-/** The texts of a message. */
-export function textOf({ parts }: Pick<Message, 'parts'>): string {
-  return parts.flatMap(({ content }) => (content?.$case === 'text' ? content.value : [])).join('\n\n');
-}
-
-/** Two messages with the same id must be the same message. */
-export function fingerprintOf(message: Message, payload: string | undefined): string {
-  const { contextId: _, taskId: __, ...rest } = Message.toJSON(message) as Record<string, unknown>;
-  return createHash('sha256')
-    .update(JSON.stringify([rest, payload ?? null]))
-    .digest('hex');
 }
 
 /**

@@ -115,7 +115,7 @@ export class Tasks {
     const current = store.get(id);
     if (!isCancelable(current)) return undefined;
     try {
-      // A message without an answer may have arrived: its repetition tells the turn.
+      // A message without an answer may have arrived: its repetition returns the turn.
       const turnId = current.turnId ?? (await this.#post(current)).turn_id;
       const turn = await agentOf(userId).cancelTurn(turnId);
       if (turn.status !== 'done') return await this.#finish(id, { state: 'canceled', note: NOTES.canceled });
@@ -264,7 +264,7 @@ export class Tasks {
     for await (const change of followTurn(agentOf(userId), { conversationId, turnId, clock, signal })) {
       if (change.kind === 'reply') {
         const { text, appended } = change;
-        this.#tell(id, { kind: 'reply', task, text, ...(appended !== undefined && { appended }) });
+        this.#notify(id, { kind: 'reply', task, text, ...(appended !== undefined && { appended }) });
       } else if (change.kind === 'ended') {
         const { turn, waiting } = change;
         if (waiting.length === 0 || turn.status !== 'done') return void (await this.#finish(id, endOf(turn)));
@@ -324,13 +324,13 @@ export class Tasks {
   async #change(id: string, changes: TaskChanges): Promise<StoredTask | undefined> {
     const changed = await this.#options.store.change(id, changes);
     if (changed === undefined) return undefined;
-    this.#tell(id, { kind: 'status', task: changed });
+    this.#notify(id, { kind: 'status', task: changed });
     // Its work has nothing left to do.
     if (isFinal(changed)) this.#running.get(id)?.stop.abort(new Stopped('the task has ended'));
     return changed;
   }
 
-  #tell(taskId: string, event: TaskEvent): void {
+  #notify(taskId: string, event: TaskEvent): void {
     for (const reader of this.#readers.get(taskId) ?? []) reader(event);
   }
 }

@@ -25,7 +25,7 @@ export type ConversingAgent = HttpAgent & {
   end(turn: StandInTurn, reply: string | undefined, status?: 'done' | 'failed'): void;
   /** A step of an intent waits for the user, or does not any more. */
   gate(turn: StandInTurn, intentId: string, state: 'asked' | 'approved'): void;
-  /** A turn of an alarm of the executor, which tells of the end of an intent. */
+  /** A turn of an alarm of the executor, with the end of an intent. */
   wake(conversationId: string, intentId: string, reply: string): void;
 };
 

@@ -89,7 +89,7 @@ async function wrongTokens({ url, sign, kid, pair }: Issuer, aud: string): Promi
   };
 }
 
-test('no other token is accepted, and the refusal tells nothing', async (t) => {
+test('no other token is accepted, and the refusal has no detail', async (t) => {
   const { issuer, bench, aud } = await openWithIssuer(t);
   const tokens = await wrongTokens(issuer, aud);
   const answers = new Set<string>();

@@ -193,7 +193,7 @@ test('a task is canceled with its turn; an ended one is not', async (t) => {
   assert.equal(again.status, 400);
 });
 
-test('a turn that failed tells the caller no reason, and an agent of an older version refuses the message', async (t) => {
+test('the caller gets no reason of a failed turn, and an agent of an older version refuses the message', async (t) => {
   const bench = await openA2aBench(t);
   const sent = bench.rest('POST', '/message:send', textMessage('hello'));
   const turn = await turnOf(bench);
