@@ -12,8 +12,8 @@ import { parseOrThrow } from '../wire/validate.ts';
 /** The variables of MCP over HTTP. */
 export const mcpHttpSettingsSchema = z.object({
   /**
-   * The authorization servers whose tokens count, as a JSON list or as the absolute path of a file with it. Without it,
-   * there is no MCP over HTTP.
+   * The authorization servers whose tokens count, as a JSON list or as the absolute path of a file with it. Without it
+   * and without `ROUTER_OAUTH`, there is no MCP over HTTP.
    */
   ROUTER_MCP_ISSUERS: z.string().max(1_000_000).optional(),
   /**

@@ -21,9 +21,13 @@ type Payload = {
 
 type Row = { sealed: string; consumed_at: number | null };
 
-/** The most rows of a model. A new one beyond it is refused: evicting would let a flood end the requests of others. */
-const MOST_ROWS: Readonly<Record<string, number>> = { DeviceCode: 1000, Client: 1000, RefreshToken: 200_000 };
-const MOST_OTHERS = 5000;
+/**
+ * The most rows of models that strangers fill; the others are bounded by the connections of users. A new row beyond it is
+ * refused: evicting would let a flood end the requests of others.
+ */
+const MOST_ROWS: Readonly<Record<string, number>> = {
+  ...{ DeviceCode: 1000, Client: 1000, Interaction: 5000, Session: 5000, ReplayDetection: 20_000 },
+};
 /** Used refresh tokens of a grant that are kept, so that a repeated one is recognised. */
 const MOST_USED = 32;
 /** Artifacts without an expiry: clients that registered themselves. */
@@ -105,8 +109,10 @@ export class Artifacts {
             WHERE model = 'RefreshToken' AND grant_id = ? AND consumed_at IS NOT NULL
             ORDER BY created_at DESC LIMIT -1 OFFSET ?)`)
         .run(grantId, MOST_USED);
+    const most = MOST_ROWS[model];
+    if (most === undefined) return;
     const { n } = store.sql('SELECT count(*) AS n FROM artifacts WHERE model = ?').get(model) as { n: number };
-    if (n < (MOST_ROWS[model] ?? MOST_OTHERS)) return;
+    if (n < most) return;
     throw new ReveilleError('unavailable', 'too many requests wait for an answer; try again in some minutes', {
       retryAfterSeconds: 60,
     });

@@ -41,18 +41,27 @@ class KeptResponse extends ServerResponse {
   }
 }
 
+const withoutCookie = (cookies: string, name: string): string =>
+  cookies
+    .split(';')
+    .filter((pair) => ![name, `${name}.sig`].includes(pair.split('=', 1)[0]!.trim()))
+    .join(';');
+
 /** Headers with which a proxy describes a request. */
 const OF_PROXIES = /^(?:x-forwarded-|forwarded$|x-real-ip$|via$)/;
 
-/**
- * @param at.base the address of the server, such as `https://example.com/oauth`
- * @param at.path the path and query below it
- */
-export async function nodeExchange(
-  request: Request,
-  at: { readonly base: URL; readonly path: string; readonly remoteAddress: string },
-): Promise<NodeExchange> {
-  const { base, path, remoteAddress } = at;
+export type ExchangeAt = {
+  /** The address of the server, such as `https://example.com/oauth`. */
+  readonly base: URL;
+  /** The path and query below it. */
+  readonly path: string;
+  readonly remoteAddress: string;
+  /** A cookie that is dropped, with its signature. */
+  readonly without?: string | undefined;
+};
+
+export async function nodeExchange(request: Request, at: ExchangeAt): Promise<NodeExchange> {
+  const { base, path, remoteAddress, without } = at;
   const socket = new Socket();
   Object.defineProperty(socket, 'remoteAddress', { value: remoteAddress });
   const req = new IncomingMessage(socket);
@@ -62,6 +71,8 @@ export async function nodeExchange(
     host: base.host,
     'x-forwarded-proto': base.protocol.slice(0, -1),
   };
+  if (without !== undefined && req.headers.cookie !== undefined)
+    req.headers.cookie = withoutCookie(req.headers.cookie, without);
   req.method = request.method;
   req.url = path;
   Object.assign(req, { originalUrl: `${base.pathname}${path}` });

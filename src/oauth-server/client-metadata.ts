@@ -28,8 +28,12 @@ export function guardedFetch(web: Pick<WebAccess, 'get'>) {
   };
 }
 
-/** Whether a client id with a document has a path, as the draft requires. */
-export const hasPath = (clientId: string): boolean => (URL.parse(clientId)?.pathname ?? '/') !== '/';
+/** Alarms name the client that set them. */
+const CLIENT_ID_MAX = 500;
+
+/** Whether a client id may be that of a document: it has a path, as the draft requires, and is not too long. */
+export const mayBeDocument = (clientId: string): boolean =>
+  clientId.length <= CLIENT_ID_MAX && (URL.parse(clientId)?.pathname ?? '/') !== '/';
 
 const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost']);
 /** A private-use scheme has the name of a domain (RFC 8252 §7.1), or is the name of a program. */

@@ -12,7 +12,7 @@ import type { NodeExchange } from './bridge.ts';
 import { destinationOf, hostOfClient } from './client-metadata.ts';
 import type { Connections } from './connections.ts';
 import type { Client, Interaction, InteractionResult, Provider } from './library.ts';
-import { consentMain, type Html, noticePage, onwardMain, type ShownClient, signInMain } from './pages.ts';
+import { consentMain, type Html, onwardMain, type ShownClient, signInMain } from './pages.ts';
 
 /** A user who signed in with a credential of the public listener. */
 export type SignedIn = {
@@ -105,8 +105,6 @@ export class Interactions {
     switch (form.get('do')) {
       case 'deny':
         return end({ error: 'access_denied', error_description: 'the user denied the request' });
-      case 'switch':
-        return this.#switch(provider, interaction);
       case 'sign-in': {
         const signedIn = await this.#signIn(interaction, form.get('credential')?.trim() ?? '', remoteAddress);
         if ('complaint' in signedIn) return this.#page(interaction, client, signedIn);
@@ -179,20 +177,6 @@ export class Interactions {
     }
     const complaint = 'This code or token is not valid. A code works once, within ten minutes.';
     return { complaint, status: 401 };
-  }
-
-  /** Ends the session and begins the request again, so that another user signs in. */
-  async #switch(provider: Provider, { session, params, deviceCode }: Interaction): Promise<Shown> {
-    const { base } = this.#options;
-    const known = session && (await provider.Session.findByUid(session.uid));
-    await known?.destroy();
-    const text = 'You are signed out. Start again on the device.';
-    if (deviceCode !== undefined) return { title: 'Signed out', main: noticePage('Signed out', text, 'good') };
-    const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(params))
-      for (const one of [value ?? []].flat()) query.append(name, String(one));
-    const leadsTo = `${base}/auth?${query}`;
-    return { title: 'Sign in', main: onwardMain(leadsTo), leadsTo };
   }
 
   async #grant(provider: Provider, interaction: Interaction, client: Client, form: URLSearchParams): Promise<string> {

@@ -40,19 +40,14 @@ export type Grant = {
 /** A token, code or other artifact that belongs to an account. */
 export type TokenSource = { readonly amr?: readonly string[]; readonly grantId?: string };
 
-export type Session = {
-  readonly accountId?: string;
-  readonly amr?: readonly string[];
-  readonly state?: { readonly secret: string };
-  destroy(): Promise<void>;
-};
+export type Session = { readonly state?: { readonly secret: string } };
 
 /** What waits for the answer of a person. */
 export type Interaction = {
   readonly uid: string;
   readonly prompt: { readonly name: string };
   readonly params: Readonly<Record<string, unknown>>;
-  readonly session?: { readonly accountId: string; readonly uid: string; readonly amr?: readonly string[] };
+  readonly session?: { readonly accountId: string; readonly amr?: readonly string[] };
   /** The id of a device code; absent in a browser's own request. */
   readonly deviceCode?: string;
 };
@@ -76,7 +71,7 @@ export type Context = {
     readonly params: Record<string, unknown>;
     readonly session?: Session;
     readonly client?: Client;
-    readonly result?: { readonly consent?: { readonly grantId: string } };
+    readonly result?: { readonly login?: object; readonly consent?: { readonly grantId: string } };
     readonly provider: Provider;
   };
 };
@@ -97,7 +92,6 @@ export type Provider = {
   /** @returns the address where the request continues */
   interactionResult(req: IncomingMessage, res: ServerResponse, result: InteractionResult): Promise<string>;
   readonly Client: Model<Client>;
-  readonly Session: { findByUid(uid: string): Promise<Session | undefined> };
   readonly Grant: Model<Grant> &
     (new (of: {
       readonly jti: string;

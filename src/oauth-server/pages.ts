@@ -78,7 +78,7 @@ function destinationLine(destination: Destination | undefined): Html {
     return html`<div><dt>Goes to</dt><dd>the device that shows the code. <strong>Allow it only if you started this on a device of yours</strong>, and nobody sent you the code.</dd></div>`;
   const { host, isLocal } = destination;
   return isLocal
-    ? html`<div><dt>Goes to</dt><dd><strong>a program on this computer</strong> (<code>${shown(host)}</code>). Any program here can pretend to be this client: <strong>allow it only if you just started it</strong>.</dd></div>`
+    ? html`<div><dt>Goes to</dt><dd><strong>a program on this computer</strong>, at <code>${shown(host)}</code>. Any program here can pretend to be this client: <strong>allow it only if you just started it</strong>.</dd></div>`
     : html`<div><dt>Goes to</dt><dd><strong>${shown(host)}</strong></dd></div>`;
 }
 
@@ -98,7 +98,6 @@ export function consentMain({ action, csrf, client, user, scopes, destination }:
 <fieldset><legend>It may then</legend>${boxes}</fieldset>
 <div class="actions"><button class="primary" name="do" value="allow">Allow</button><button class="danger" name="do" value="deny">Deny</button></div>
 <p class="hint">You can end this access at any time in the console, under Clients, or with <code>reveille client revoke</code>.</p>
-<p class="hint">Not ${shown(user)}? <button class="plain" name="do" value="switch">Sign in as another user</button></p>
 </form></section>`;
 }
 

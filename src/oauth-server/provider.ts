@@ -7,7 +7,7 @@ import {
   resourcePath,
 } from '../wire/remote-caller.ts';
 import type { Artifacts } from './artifacts.ts';
-import { DOCUMENT_BYTES, hasPath, KEYS_BYTES, normaliseMetadata } from './client-metadata.ts';
+import { DOCUMENT_BYTES, KEYS_BYTES, mayBeDocument, normaliseMetadata } from './client-metadata.ts';
 import { type Connections, IDLE_MS } from './connections.ts';
 import { isStillValid, type Persons, shownClient } from './interactions.ts';
 import type { SigningKey } from './keys.ts';
@@ -32,7 +32,6 @@ export type ProviderOptions = {
   page: (ctx: Context, title: string, main: Html) => Promise<void>;
 };
 
-const HOUR = 3600;
 /** Short, because a resource server elsewhere does not notice that a token was revoked. */
 const ACCESS_TOKEN_SECONDS = 600;
 const ALG = 'ES256';
@@ -60,16 +59,13 @@ export function scopesOfResource(publicUrl: string, resource: string): readonly 
 /** As URLs compare, and without a trailing slash. */
 const canonical = (resource: string): string => (URL.parse(resource)?.href ?? '').replace(/\/$/, '');
 
-function policyOf({ library: { interactionPolicy }, persons }: ProviderOptions): object {
+function policyOf({ library: { interactionPolicy } }: ProviderOptions): object {
   const { base, Check } = interactionPolicy;
   const policy = base();
+  // Cookies have no port: on a user's computer, every server there may get that of the session.
   policy
     .get('login')
-    .checks.add(
-      new Check('credential', 'the credential of the sign-in is not valid any more', ({ oidc: { session } }) =>
-        session?.accountId === undefined ? false : !isStillValid(session.amr, persons),
-      ),
-    );
+    .checks.add(new Check('always', 'every request needs a sign-in of its own', ({ oidc }) => !oidc.result?.login));
   // A client on the user's computer can be imitated, and any page can begin a request: every one is shown.
   policy
     .get('consent')
@@ -138,12 +134,15 @@ const codeIn = ({ req }: Context): string => {
   return /^[A-Za-z-]{1,20}$/.test(code) ? code : '';
 };
 
+/** The cookie that connects the steps of one request. */
+export const sessionCookie = (issuer: string): string =>
+  issuer.startsWith('https:') ? '__Secure-reveille-oauth' : 'reveille-oauth';
+
 /** @throws as the library, for a wrong configuration */
 export function createProvider(options: ProviderOptions): Provider {
   const { library, issuer, keys, cookieSecret, artifacts, connections, page, mayFetch } = options;
   const base = new URL(issuer).pathname;
-  const isTls = issuer.startsWith('https:');
-  const prefix = isTls ? '__Secure-reveille-oauth' : 'reveille-oauth';
+  const session = sessionCookie(issuer);
   const provider = new library.Provider(issuer, {
     adapter: (model: string) => artifacts.of(model),
     jwks: { keys: keys.map(({ jwk }) => jwk) },
@@ -156,7 +155,7 @@ export function createProvider(options: ProviderOptions): Provider {
     clientBasedCORS: () => true,
     cookies: {
       keys: [cookieSecret],
-      names: { session: prefix, interaction: `${prefix}-request`, resume: `${prefix}-resume` },
+      names: { session, interaction: `${session}-request`, resume: `${session}-resume` },
       long: { httpOnly: true, sameSite: 'lax', path: base },
       short: { httpOnly: true, sameSite: 'lax' },
     },
@@ -165,7 +164,7 @@ export function createProvider(options: ProviderOptions): Provider {
       clientIdMetadataDocument: {
         ...{ enabled: true, ack: 'draft-02', cacheDuration: { min: 300, max: 86_400 } },
         allowFetch: async (ctx: Context | undefined, id: string) =>
-          hasPath(id) && mayFetch(ctx?.req.socket.remoteAddress ?? ''),
+          mayBeDocument(id) && mayFetch(ctx?.req.socket.remoteAddress ?? ''),
       },
       deviceFlow: deviceFlow(options, base),
       registration: { enabled: options.registration, issueRegistrationAccessToken: false },
@@ -213,7 +212,7 @@ export function createProvider(options: ProviderOptions): Provider {
       ),
     ttl: {
       ...{ AccessToken: ACCESS_TOKEN_SECONDS, AuthorizationCode: 60, DeviceCode: 600, IdToken: 600 },
-      ...{ Interaction: 900, Session: 12 * HOUR, RefreshToken: IDLE_MS / 1000, Grant: 365 * 24 * HOUR },
+      ...{ Interaction: 900, Session: 1800, RefreshToken: IDLE_MS / 1000, Grant: 365 * 86_400 },
     },
   });
   // The scheme of the issuer, which the bridge sets.

@@ -10,16 +10,16 @@ import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import type { GrantedToken } from '../wire/remote-caller.ts';
 import { Artifacts } from './artifacts.ts';
-import { type NodeExchange, nodeExchange } from './bridge.ts';
+import { type ExchangeAt, type NodeExchange, nodeExchange } from './bridge.ts';
 import { guardedFetch } from './client-metadata.ts';
 import type { OauthServerConfig } from './config.ts';
-import { Connections } from './connections.ts';
+import { type Connection, Connections } from './connections.ts';
 import { Interactions, isStillValid, methodsOf, type Persons, type Shown } from './interactions.ts';
 import { OauthKeys } from './keys.ts';
 import { type Context, type Library, loadLibrary, type Provider } from './library.ts';
 import { type Html, noticePage, type PageLook } from './pages.ts';
 import { OAUTH_PATH, WELL_KNOWN } from './paths.ts';
-import { createProvider, GRANT_CLAIM, ROUTES, scopesOfResource } from './provider.ts';
+import { createProvider, GRANT_CLAIM, ROUTES, scopesOfResource, sessionCookie } from './provider.ts';
 import { RateLimit } from './rates.ts';
 import { OauthStore } from './store.ts';
 
@@ -47,8 +47,9 @@ export type OauthServer = {
   publicKeys(): { readonly keys: readonly object[] };
   /** Whether a verified token was revoked since it was signed. */
   isRevoked(token: GrantedToken): boolean;
-  /** The connected clients of a user. */
   readonly connections: Pick<Connections, 'list' | 'revoke'>;
+  /** The connections of a user whose tokens count. */
+  connectionsOf(user: string): readonly Connection[];
   figures(): OauthFigures;
   close(): Promise<void>;
 };
@@ -64,7 +65,7 @@ const MINUTE = { burst: 30, perMinute: 30 };
 const BEGINNINGS: ReadonlySet<string> = new Set([
   ...[ROUTES.authorization, ROUTES.device_authorization, ROUTES.registration],
 ]);
-const NEW_REQUESTS = { ofKey: { burst: 60, perMinute: 120 }, total: { burst: 600, perMinute: 3000 } };
+const NEW_REQUESTS = { ofKey: { burst: 30, perMinute: 60 }, total: { burst: 200, perMinute: 600 } };
 /** Documents of clients: each is a request to a host that the caller chose. */
 const DOCUMENTS = { ofKey: { burst: 10, perMinute: 20 }, total: { burst: 60, perMinute: 120 } };
 /** Typed codes of devices: with 20^8 codes and these limits, a guess does not succeed in a lifetime. */
@@ -161,9 +162,13 @@ class Server implements OauthServer {
       }
     }
     const { handle } = await this.#current();
-    const exchange = await this.#exchange(request, path + url.search, remoteAddress);
+    // Each request is on its own: nothing of an earlier sign-in is left.
+    const begins = request.method === 'GET' && (path === ROUTES.authorization || path === ROUTES.code_verification);
+    const without = begins ? sessionCookie(this.#issuerUrl()) : undefined;
+    const exchange = await this.#exchange(request, { path: path + url.search, remoteAddress, without });
     void handle(exchange.req, exchange.res);
-    return this.#withHeaders(await exchange.answered);
+    const response = this.#withHeaders(await exchange.answered);
+    return without === undefined ? response : withoutSession(response, without);
   }
 
   async #interaction(
@@ -173,18 +178,18 @@ class Server implements OauthServer {
     const { provider } = await this.#current();
     const path = `/interaction/${uid}`;
     if (request.method === 'GET') {
-      const exchange = await this.#exchange(request, path, remoteAddress);
+      const exchange = await this.#exchange(request, { path, remoteAddress });
       return this.#page(await this.#interactions.show(provider, exchange, uid));
     }
     if (request.method !== 'POST') throw new ReveilleError('invalid_request', 'use GET or POST', { status: 405 });
     this.#refuseOtherSites(request);
     const form = await readForm(request.clone() as Request);
-    const exchange = await this.#exchange(request, path, remoteAddress);
+    const exchange = await this.#exchange(request, { path, remoteAddress });
     return this.#page(await this.#interactions.answer(provider, exchange, uid, { form, remoteAddress }));
   }
 
-  #exchange(request: Request, path: string, remoteAddress: string): Promise<NodeExchange> {
-    return nodeExchange(request, { base: new URL(this.#issuerUrl()), path, remoteAddress });
+  #exchange(request: Request, at: Omit<ExchangeAt, 'base'>): Promise<NodeExchange> {
+    return nodeExchange(request, { base: new URL(this.#issuerUrl()), ...at });
   }
 
   #isKnown(path: string): boolean {
@@ -275,6 +280,10 @@ class Server implements OauthServer {
     return !isOwn || !isStillValid(methodsOf(connection), this.#options.persons);
   }
 
+  connectionsOf(user: string): readonly Connection[] {
+    return this.connections.list(user).filter((one) => isStillValid(methodsOf(one), this.#options.persons));
+  }
+
   readonly figures = (): OauthFigures => ({ ...this.#figures });
 
   async close(): Promise<void> {
@@ -289,6 +298,15 @@ type Handle = ReturnType<Provider['callback']>;
 function pathBelow(pathname: string): string {
   const known = WELL_KNOWN.find((path) => pathname === path + OAUTH_PATH);
   return known ?? pathname.slice(OAUTH_PATH.length);
+}
+
+/** Ends the session of an earlier request in the browser, unless the answer begins another one. */
+function withoutSession(response: Response, cookie: string): Response {
+  if (response.headers.getSetCookie().some((line) => line.startsWith(`${cookie}=`))) return response;
+  const secure = cookie.startsWith('__Secure-') ? '; Secure' : '';
+  for (const name of [cookie, `${cookie}.sig`])
+    response.headers.append('set-cookie', `${name}=; Path=${OAUTH_PATH}; Max-Age=0; HttpOnly; SameSite=Lax${secure}`);
+  return response;
 }
 
 const tooMany = () => new ReveilleError('rate_limited', 'too many requests; wait a minute', { retryAfterSeconds: 60 });

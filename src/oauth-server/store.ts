@@ -1,9 +1,15 @@
 /** The database of the authorization server: `oauth.db` in the data folder of the router. */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StatementSync } from 'node:sqlite';
 import type { Clock } from '../kit/clock/clock.ts';
 import { GroupCommit } from '../kit/sqlite/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../kit/sqlite/open.ts';
+
+const FILE = 'oauth.db';
+
+/** Whether a server has made its database. */
+export const hasStore = (dataDir: string): boolean => existsSync(join(dataDir, FILE));
 
 export class OauthStore {
   readonly #file: SqliteFile;
@@ -18,7 +24,7 @@ export class OauthStore {
    */
   constructor({ dataDir, clock }: { dataDir: string; clock: Clock }) {
     const migrations = new URL('./migrations', import.meta.url);
-    this.#file = openDatabase({ path: join(dataDir, 'oauth.db'), migrations, clock, lock: 'shared' });
+    this.#file = openDatabase({ path: join(dataDir, FILE), migrations, clock, lock: 'shared' });
     // A token must not stay in free pages.
     this.#file.db.exec('PRAGMA secure_delete = ON');
     this.commits = new GroupCommit(this.#file.db);

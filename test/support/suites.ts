@@ -35,7 +35,7 @@ const RELEASE = new RegExp(
     'system/(?:backup|deploy|drift|integrations|package|pages|public-listener|python-client|isolation|service|site)',
     'system/(?:transfer|wake-targets)',
     'system/(?:chronometric/inspector|chronos-mcp/misfortune|listeners/json|executor/kill-matrix)',
-    'system/console/(?:fleet|hostile|passkeys|push)',
+    'system/(?:console/(?:fleet|hostile|passkeys|push)|oauth-server/browser)',
     'system/(?:mcp-h(?:ost|ttp)/conformance|postgres/(?:outage|reshard|together))',
   ].join('|')})\\b`,
 );

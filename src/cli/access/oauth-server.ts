@@ -28,6 +28,13 @@ export const connectedClient = (connection: Connection): ConnectedClient => {
   return { id, clientId, host: hostOfClient(clientId), name, goesTo, scopes, createdAt, usedAt };
 };
 
+/** Alarms keep a name of this length. */
+const NAME_MAX = 100;
+const shortHostOf = (clientId: string): string | undefined => {
+  const host = hostOfClient(clientId);
+  return host !== undefined && host.length <= NAME_MAX ? host : undefined;
+};
+
 export class OauthAccess {
   /** Trusted by the resource servers of this process. */
   readonly issuer: TrustedIssuer;
@@ -59,7 +66,7 @@ export class OauthAccess {
   /** The connected clients of a user, for the console. */
   connectionsOf(user: string): ConnectedClients {
     return {
-      list: async () => (await this.#open()).connections.list(user).map(connectedClient),
+      list: async () => (await this.#open()).connectionsOf(user).map(connectedClient),
       revoke: async (id) => connectedClient(await (await this.#open()).connections.revoke(user, id)),
     };
   }
@@ -109,7 +116,7 @@ export class OauthAccess {
       keys: async () => (await this.#open()).publicKeys(),
       subjectClaim: 'sub',
       userOf: (subject) => subject,
-      clientNameOf: hostOfClient,
+      clientNameOf: shortHostOf,
       isRevoked: async (token) => (await this.#open()).isRevoked(token),
     };
   }

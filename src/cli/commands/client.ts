@@ -3,7 +3,7 @@ import { shortTime } from '../../kit/clock/local-time.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { oauthDataDir } from '../../oauth-server/config.ts';
 import { type Connection, Connections } from '../../oauth-server/connections.ts';
-import { OauthStore } from '../../oauth-server/store.ts';
+import { hasStore, OauthStore } from '../../oauth-server/store.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { userOf } from '../access/chronos.ts';
@@ -18,9 +18,13 @@ export type ClientFlags = { user?: string };
 const [USER_CELLS, ID_CELLS] = [16, 12];
 
 /** Opens the database beside a running server, which notices a change with its next request. */
-async function withConnections<T>(context: CliContext, work: (connections: Connections) => T | Promise<T>): Promise<T> {
-  const { clock, settings } = context;
-  const store = new OauthStore({ dataDir: oauthDataDir(settings), clock });
+async function withConnections<T>(
+  { clock, settings }: CliContext,
+  work: (connections: Pick<Connections, 'list' | 'revoke'>) => T | Promise<T>,
+): Promise<T> {
+  const dataDir = oauthDataDir(settings);
+  if (!hasStore(dataDir)) return work({ list: () => [], revoke: () => Promise.reject(new Error('there is none')) });
+  const store = new OauthStore({ dataDir, clock });
   try {
     return await work(new Connections(store, clock));
   } finally {

@@ -289,6 +289,20 @@ describe('consent', () => {
     assert.deepEqual(bench.oauth.connections.list(), []);
   });
 
+  test('the cookie of a session, which another server of the computer may get, signs in nobody', async (t) => {
+    const bench = await startOauthBench(t);
+    const { browser, page } = await atConsent(bench);
+    const stolen = browser.cookies().filter(({ path }) => path === '/oauth');
+    assert.ok(stolen.length >= 1);
+    const thief = new Browser(bench.at, stolen);
+    const client = bench.documents.client('/evil.json');
+    const begun = await thief.open(requestOf(bench, verifierOf(), { client }));
+    assert.match(begun.text, /name="credential"/, 'a request of its own needs a sign-in');
+    assert.equal((await thief.open(page.url)).status, 404, 'and that of the user is out of reach');
+    assert.equal((await thief.submit(page, ALLOW)).status, 404);
+    assert.deepEqual(bench.oauth.connections.list(), []);
+  });
+
   test('guessing tokens and codes is limited', async (t) => {
     const bench = await startOauthBench(t);
     const client = bench.documents.client('/client.json');
@@ -363,6 +377,7 @@ describe('documents of clients', () => {
       `https://${host}/a/../client.json`,
       `https://${host}/%2e%2e/client.json`,
       `https://${host}\\client.json`,
+      `https://${host}/${'x'.repeat(500)}`,
       'file:///etc/passwd',
       'client',
       '',
@@ -410,7 +425,7 @@ describe('documents of clients', () => {
       const other = `https://${bench.documents.host}/unknown-${at}.json`;
       await bench.browser().open(requestOf(bench, verifierOf(), { client: other }));
     }
-    assert.ok(bench.documents.requests() <= 62, `${bench.documents.requests()} fetches`);
+    assert.equal(bench.documents.requests(), 60);
     const known = await bench.browser().open(requestOf(bench, verifierOf(), { client }));
     assert.match(known.text, /Sign in/, 'a known client still works');
   });
@@ -487,7 +502,7 @@ describe('the server', () => {
     const { json } = await redeem(bench, asked, await allow(bench, asked, { token: await bench.tokenOf('ada') }));
     const address = requestOf(bench, verifierOf(), asked);
     const answers = await Promise.all(
-      Array.from({ length: 700 }, () => fetch(address, { redirect: 'manual' }).then(({ status }) => status)),
+      Array.from({ length: 400 }, () => fetch(address, { redirect: 'manual' }).then(({ status }) => status)),
     );
     assert.ok(answers.includes(429));
     assert.equal(bench.oauth.figures().limited, answers.filter((status) => status === 429).length);

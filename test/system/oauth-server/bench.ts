@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import { loadAssets, outsidePage } from '../../../src/console/page.ts';
 import { HEADERS } from '../../../src/console/request-guard.ts';
-import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { type Clock, systemClock } from '../../../src/kit/clock/clock.ts';
 import { trustAuthorities } from '../../../src/kit/http/certificate.ts';
 import type { Resolve } from '../../../src/kit/http/guarded-lookup.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
@@ -20,6 +20,9 @@ import type { ServiceParts } from '../../../src/router/public/listener.ts';
 import { ADMIN_TOKEN, type Bench, startBench } from '../../../src/router/testing/bench.ts';
 import { makeAuthority } from '../../support/certificates.ts';
 import { atEnd, type Owner, temporaryFolder } from '../../support/temporary.ts';
+
+/** Limits do not refill, however long a test takes. */
+const UNHURRIED: Clock = { ...systemClock, monotonic: () => 0 };
 
 /** Of most clients here. */
 export const REDIRECT = 'https://app.example.com/callback';
@@ -67,7 +70,7 @@ export async function startDocuments(t: Owner) {
   };
 }
 
-type Cookie = { readonly value: string; readonly path: string };
+export type Cookie = { readonly name: string; readonly value: string; readonly path: string };
 
 export type Page = { readonly status: number; readonly url: string; readonly text: string; readonly headers: Headers };
 
@@ -76,8 +79,13 @@ export class Browser {
   readonly #origin: string;
   readonly #cookies = new Map<string, Cookie>();
 
-  constructor(origin: string) {
+  constructor(origin: string, cookies: readonly Cookie[] = []) {
     this.#origin = origin;
+    for (const cookie of cookies) this.#cookies.set(`${cookie.name} ${cookie.path}`, cookie);
+  }
+
+  cookies(): readonly Cookie[] {
+    return [...this.#cookies.values()];
   }
 
   /** The last page, or the address at another origin to which the server sent the browser. */
@@ -114,18 +122,18 @@ export class Browser {
   }
 
   #cookiesFor(pathname: string): string {
-    const fitting = [...this.#cookies].filter(([, { path }]) => pathname === path || pathname.startsWith(`${path}/`));
-    return fitting.map(([key, { value }]) => `${key.split(' ')[0]}=${value}`).join('; ');
+    const fitting = this.cookies().filter(({ path }) => pathname === path || pathname.startsWith(`${path}/`));
+    return fitting.map(({ name, value }) => `${name}=${value}`).join('; ');
   }
 
   #take(response: Response): void {
     for (const line of response.headers.getSetCookie()) {
       const [pair = '', ...attributes] = line.split(';').map((part) => part.trim());
       const at = pair.indexOf('=');
-      const path = attributes.find((one) => /^path=/i.test(one))?.slice(5) ?? '/';
-      const key = `${pair.slice(0, at)} ${path}`;
-      if (pair.length === at + 1) this.#cookies.delete(key);
-      else this.#cookies.set(key, { value: pair.slice(at + 1), path: path === '/' ? '' : path });
+      const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
+      const path = (attributes.find((one) => /^path=/i.test(one))?.slice(5) ?? '/').replace(/^\/$/, '');
+      if (value === '') this.#cookies.delete(`${name} ${path}`);
+      else this.#cookies.set(`${name} ${path}`, { name, value, path });
     }
   }
 }
@@ -187,7 +195,7 @@ export async function startOauthBench(
       },
     },
     look: { page: (title, main, leadsTo) => outsidePage(title, main, assets, leadsTo), headers: HEADERS },
-    ...{ isShared, clock: systemClock, log: silentLogger, resolve },
+    ...{ isShared, clock: UNHURRIED, log: silentLogger, resolve },
   };
   oauth = await createOauthServer(options);
   return {

@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import AxeBuilder from '@axe-core/playwright';
 import { Client, type OAuthClientProvider, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { Page } from 'playwright-core';
 import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
@@ -91,6 +92,19 @@ describe('a person, a browser and an unmodified client', () => {
     page.on('console', (message) => {
       if (message.type() === 'error') problems.push(message.text());
     });
+    const accessible = async (where: string) => {
+      for (const width of [360, 900]) {
+        await page.setViewportSize({ width, height: 900 });
+        const { violations } = await new AxeBuilder({ page }).setLegacyMode(true).analyze();
+        assert.deepEqual(
+          violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`),
+          [],
+          where,
+        );
+        const widest = await page.evaluate<number>('document.documentElement.scrollWidth');
+        assert.ok(widest <= width, `${where} is ${widest} wide at ${width}`);
+      }
+    };
     const callback = await startCallback(owner);
     const id = documents.client('/client.json', {
       client_name: 'Test Desktop',
@@ -106,11 +120,13 @@ describe('a person, a browser and an unmodified client', () => {
 
     await page.goto(request);
     assert.ok((await page.innerText('main')).includes(documents.host));
+    await accessible('the sign-in');
     await page.fill('#credential', await installation.address());
     await page.click('button:text-is("Sign in")');
     await page.waitForSelector('h1:text("Allow access?")');
     const text = await page.innerText('main');
     assert.ok(text.includes('a program on this computer') && text.includes('“Test Desktop”'), text);
+    await accessible('the consent page');
     await page.click('button:text-is("Allow")');
     const answer = await callback.answer;
     await page.waitForFunction(`document.title === 'Back at the client'`);
@@ -134,6 +150,7 @@ describe('a person, a browser and an unmodified client', () => {
     await page.click('footer >> text=Clients');
     await page.waitForSelector('h1:text("Clients")');
     assert.ok((await page.innerText('main')).includes(documents.host));
+    await accessible('the clients of the console');
     await page.click('text=Disconnect');
     await page.waitForSelector('body > .notice >> text=Disconnected');
     assert.ok((await page.innerText('main')).includes('No clients'));
