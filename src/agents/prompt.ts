@@ -10,7 +10,7 @@ import type { TurnInput } from '../turns/turn.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { isByPerson, quotedSetBy } from '../wire/set-by.ts';
 
-type Facts = Omit<TurnInput, 'origin' | 'createdAt' | 'message'>;
+type Facts = Omit<TurnInput, 'origin' | 'createdAt' | 'message' | 'sentBy'>;
 export type PromptInput = { readonly [Name in keyof Facts]: Facts[Name] | undefined } & {
   readonly conversationId: string;
   readonly message: string;

@@ -4,10 +4,13 @@ import type { ChronosClient } from '../chronos/client.ts';
 import type { ExecutorClient } from '../executor/client.ts';
 import type { RemoteCaller } from '../wire/remote-caller.ts';
 
+/** What alarms need to know of a caller. */
+export type AlarmCaller = Pick<RemoteCaller, 'userId' | 'clientId' | 'clientName'>;
+
 /** An endpoint whose part is missing does not exist. Each method throws ReveilleError for a user without that part. */
 export type RemoteBackends = {
   /** The alarms of the caller's user. New ones have the caller's client as author. */
-  readonly alarms?: (caller: RemoteCaller) => ChronosClient | Promise<ChronosClient>;
+  readonly alarms?: (caller: AlarmCaller) => ChronosClient | Promise<ChronosClient>;
   /** The zone of the user, for a time in words that names none. */
   readonly zone?: (caller: RemoteCaller) => Promise<string | undefined>;
   readonly time?: (caller: RemoteCaller) => Promise<Chronometric>;

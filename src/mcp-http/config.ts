@@ -4,7 +4,7 @@ import { isAbsolute } from 'node:path';
 import { z } from 'zod';
 import { labelSchema } from '../wire/did.ts';
 import { ReveilleError, thrownText } from '../wire/errors.ts';
-import { MCP_ENDPOINTS, type TrustedIssuer } from '../wire/remote-caller.ts';
+import { REMOTE_RESOURCES, type RemoteResource, type TrustedIssuer } from '../wire/remote-caller.ts';
 import { isOnThisComputer, parseSettings, type Settings } from '../wire/settings.ts';
 import { shortText } from '../wire/text.ts';
 import { parseOrThrow } from '../wire/validate.ts';
@@ -45,7 +45,7 @@ const issuerSchema = z.strictObject({
   }),
   clients: z.record(z.string().min(1).max(500), name).default({}),
   audiences: z
-    .partialRecord(z.enum(Object.keys(MCP_ENDPOINTS) as [keyof typeof MCP_ENDPOINTS]), z.string().min(1).max(500))
+    .partialRecord(z.enum(Object.keys(REMOTE_RESOURCES) as [RemoteResource]), z.string().min(1).max(500))
     .default({}),
 });
 const issuersSchema = z.strictObject({ ROUTER_MCP_ISSUERS: z.array(issuerSchema).min(1).max(20) });
@@ -94,7 +94,7 @@ function trustedIssuer({ issuer, jwks, subject, users, clients, audiences }: Iss
     subjectClaim: subject,
     userOf: (given) => (known === undefined ? own(given) : known.get(given)),
     clientNameOf: (clientId) => names.get(clientId),
-    audiencesOf: (endpoint) => [audiences[endpoint] ?? []].flat(),
+    audiencesOf: (resource) => [audiences[resource] ?? []].flat(),
   };
 }
 

@@ -19,6 +19,7 @@ export const SCOPE_TEXT: Readonly<Record<RemoteScope, string>> = {
   'alarms:write': 'Set, change and cancel alarms, which start your agent',
   'time:read': 'See how long you have worked, and when you take breaks',
   'intents:read': 'See the tasks of your agent, and their results',
+  'agent:ask': 'Send messages to your agent, which answers with its tools and its memory',
 };
 
 /** Who asks, as it is shown. */

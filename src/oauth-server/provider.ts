@@ -1,5 +1,11 @@
 /** The configuration of the library: which parts of OAuth are on, and how strict they are. */
-import { MCP_ENDPOINTS, type McpEndpoint, mcpPath, REMOTE_SCOPES, type RemoteScope } from '../wire/remote-caller.ts';
+import {
+  REMOTE_RESOURCES,
+  REMOTE_SCOPES,
+  type RemoteResource,
+  type RemoteScope,
+  resourcePath,
+} from '../wire/remote-caller.ts';
 import type { Artifacts } from './artifacts.ts';
 import { DOCUMENT_BYTES, KEYS_BYTES, mayBeDocument, normaliseMetadata } from './client-metadata.ts';
 import { type Connections, IDLE_MS } from './connections.ts';
@@ -45,8 +51,8 @@ export const ROUTES = {
 
 /** The resources of a public address, with their scopes. */
 export function scopesOfResource(publicUrl: string, resource: string): readonly RemoteScope[] | undefined {
-  return Object.entries(MCP_ENDPOINTS).find(
-    ([endpoint]) => publicUrl + mcpPath(endpoint as McpEndpoint) === canonical(resource),
+  return Object.entries(REMOTE_RESOURCES).find(
+    ([name]) => publicUrl + resourcePath(name as RemoteResource) === canonical(resource),
   )?.[1];
 }
 

@@ -150,7 +150,10 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     clock,
     log,
     timeoutMs: config.wakeTimeoutMs,
-    ...(options.onWake ? { onWake: options.onWake } : {}),
+    onWake(notice, turn) {
+      options.onWake?.(notice, turn);
+      onState(notice.user_id);
+    },
   });
   const repetitions = new Repetitions({
     ...{ file, commits, clock, log },

@@ -30,12 +30,17 @@ export const TURN_COLUMNS = COLUMNS.map((column) => `${column} AS ${memberOf(col
 
 const present = (row: Row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
 
-/** The column `terms` also has the members `check` and `traceparent` of the turn: few turns have any of them. */
-function readTerms(text: string): Pick<Turn, 'terms' | 'check' | 'traceparent'> {
-  const { check, traceparent, ...terms } = JSON.parse(text) as TurnTerms & Pick<Turn, 'check' | 'traceparent'>;
+/**
+ * The column `terms` also has members of the turn that few turns have: what the alarm's check said, the sender of a
+ * message of another agent, and the trace.
+ */
+function readTerms(text: string): Pick<Turn, 'terms' | 'check' | 'sentBy' | 'traceparent'> {
+  const { check, sent_by: sentBy, traceparent, ...terms } = JSON.parse(text) as TurnTerms &
+    Pick<Turn, 'check' | 'traceparent'> & { sent_by?: string };
   return {
     ...(Object.keys(terms).length > 0 && { terms }),
     ...(check && { check }),
+    ...(sentBy !== undefined && { sentBy }),
     ...(traceparent !== undefined && { traceparent }),
   };
 }
@@ -141,9 +146,10 @@ export function turnTable(db: DatabaseSync, { perUser }: { perUser: boolean }) {
   return {
     /** Stores a turn, `queued` by default. The caller has checked its fire in the same transaction. */
     insert(turn: AcceptedTurn): Turn {
-      const { check, traceparent, terms } = turn;
+      const { check, sentBy, traceparent, terms } = turn;
       const members: Record<string, unknown> = { status: 'queued', ...turn };
-      if (check || traceparent !== undefined) members.terms = { ...terms, check, traceparent };
+      if (check || sentBy !== undefined || traceparent !== undefined)
+        members.terms = { ...terms, check, sent_by: sentBy, traceparent };
       const value = (given: unknown) => {
         if (typeof given === 'boolean') return Number(given);
         return typeof given === 'object' ? given && JSON.stringify(given) : ((given ?? null) as SQLInputValue);

@@ -27,6 +27,7 @@ export function viewOf(turn: Turn): TurnView {
     label: turn.label,
     set_at: instant(turn.setAt),
     set_by: turn.setBy === undefined ? undefined : setByText(readSetBy(turn.setBy)),
+    sent_by: turn.sentBy,
     terms: turn.terms,
     message: turn.message,
     payload: turn.payload === undefined ? undefined : new RawJson(turn.payload),

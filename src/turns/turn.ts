@@ -22,6 +22,8 @@ export type TurnInput = {
   readonly setAt?: number;
   /** Who wrote the message, as {@link storedSetBy} writes it; absent: the agent itself. */
   readonly setBy?: string;
+  /** Another agent that wrote the message and sent it now; no timer fired then. */
+  readonly sentBy?: string;
   /** What the alarm says of its turn; absent for a plain alarm. */
   readonly terms?: TurnTerms;
   /** What the alarm's check said, which let the wake through. */

@@ -65,7 +65,10 @@ export const intentRequestSchema = z
     intent: z.instanceof(RawJson).optional(),
     idempotency_key: shortText(200).min(1).optional(),
     conversation_id: conversationIdSchema.optional(),
-    /** Origin of the task: `chronos` for a turn that an alarm started, when no person is present. Default `person`. */
+    /**
+     * Origin of the task: `chronos` for a turn that an alarm or another agent started, when no person is present. Default
+     * `person`.
+     */
     origin: z.enum(['chronos', 'person']).optional(),
     /**
      * Messages and tool results of the conversation, oldest first. Values of the plan may come from them. The agent's

@@ -4,7 +4,7 @@
  */
 
 /** The scopes of access tokens. */
-export const REMOTE_SCOPES = ['alarms:read', 'alarms:write', 'time:read', 'intents:read'] as const;
+export const REMOTE_SCOPES = ['alarms:read', 'alarms:write', 'time:read', 'intents:read', 'agent:ask'] as const;
 export type RemoteScope = (typeof REMOTE_SCOPES)[number];
 
 /** The MCP endpoints of the public listener, with the scopes that each one uses. The first one is for reading. */
@@ -17,6 +17,15 @@ export type McpEndpoint = keyof typeof MCP_ENDPOINTS;
 
 /** The path of an endpoint. With the listener's public address it is the resource that a token is for (RFC 8707). */
 export const mcpPath = (endpoint: McpEndpoint): `/mcp/${McpEndpoint}` => `/mcp/${endpoint}`;
+
+/** All resources: besides the MCP endpoints, the agent of a user for other agents (A2A). */
+export const REMOTE_RESOURCES = {
+  ...MCP_ENDPOINTS,
+  a2a: ['agent:ask', 'alarms:write'],
+} as const satisfies Record<string, readonly RemoteScope[]>;
+export type RemoteResource = keyof typeof REMOTE_RESOURCES;
+
+export const resourcePath = (resource: RemoteResource): string => (resource === 'a2a' ? '/a2a' : mcpPath(resource));
 
 /** Where the metadata of a resource is (RFC 9728 §3.1). @param path of the resource */
 export const metadataPath = (path: string): string => `/.well-known/oauth-protected-resource${path}`;
@@ -61,8 +70,8 @@ export type TrustedIssuer = {
   readonly userOf: (subject: string) => string | undefined;
   /** The name of a client; by default, the claim `client_name` of the token. */
   readonly clientNameOf?: (clientId: string) => string | undefined;
-  /** Values of `aud` that this issuer uses for an endpoint besides its address. */
-  readonly audiencesOf?: (endpoint: McpEndpoint) => readonly string[];
+  /** Values of `aud` that this issuer uses for a resource besides its address. */
+  readonly audiencesOf?: (resource: RemoteResource) => readonly string[];
   /** Whether a token that is valid otherwise was revoked. */
   readonly isRevoked?: (token: GrantedToken) => boolean | Promise<boolean>;
 };

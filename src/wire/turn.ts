@@ -6,7 +6,7 @@ import { typeList } from './text.ts';
 import { turnUsageSchema } from './usage.ts';
 import { LATE_REASONS, turnTermsSchema, WAKE_ORIGIN } from './wake.ts';
 
-/** The cause of a turn: a person or a timer. */
+/** The cause of a turn: a person, or a timer. A message of another agent (`sent_by`) counts as the latter. */
 export const TURN_ORIGINS = ['user', WAKE_ORIGIN] as const;
 export type TurnOrigin = (typeof TURN_ORIGINS)[number];
 
@@ -33,6 +33,8 @@ export const turnViewSchema = z.object({
   set_at: z.string().optional(),
   /** The person or program that set the alarm, as text; absent if the agent did. */
   set_by: z.string().optional(),
+  /** Another agent that sent the message; absent for other turns. */
+  sent_by: z.string().optional(),
   /** The model, the only tools and the channels that the alarm names; absent if it names none. */
   terms: turnTermsSchema.optional(),
   message: z.string(),

@@ -8,7 +8,7 @@ import { ReveilleError } from './errors.ts';
 import { givenFireIdSchema, WAKE_NAME_HEADERS } from './fire-id.ts';
 import { RawJson } from './json.ts';
 import { setBySchema } from './set-by.ts';
-import { instantSchema, verbatimText } from './text.ts';
+import { instantSchema, shortText, verbatimText } from './text.ts';
 
 /** Origin of a turn that a timer caused. */
 export const WAKE_ORIGIN = 'chronos';
@@ -178,6 +178,7 @@ const ONLY_OF_WAKES = [
     'label',
     'set_at',
     'set_by',
+    'sent_by',
     'model',
     'tools',
     'deliver',
@@ -186,6 +187,10 @@ const ONLY_OF_WAKES = [
     'late_because',
   ] as const),
 ];
+
+/** The sender of a message that neither the person nor the agent itself wrote. */
+export const sentBySchema = z.strictObject({ kind: z.literal('agent'), name: shortText(200).min(1) });
+export type SentBy = z.output<typeof sentBySchema>;
 
 /** The body of a daemon's `POST /chat`: a person's message, or a wake, which any of {@link WAKE_MEMBERS} marks. */
 export const chatRequestSchema = z
@@ -201,6 +206,8 @@ export const chatRequestSchema = z
     label: z.string().max(200).optional(),
     set_at: instantSchema.optional(),
     set_by: setBySchema.optional(),
+    /** Another agent that wrote the message. No person is present in such a turn, as in that of a timer. */
+    sent_by: sentBySchema.optional(),
     ...terms,
     /** What the alarm's check has said. */
     check: checkNewsSchema.optional(),

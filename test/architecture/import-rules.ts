@@ -9,6 +9,7 @@ const SYSTEMS = [
   'router',
   'mcp-host',
   'mcp-http',
+  'a2a',
   'oauth-server',
   'agents/neo',
   'executor',

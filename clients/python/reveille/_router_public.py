@@ -58,6 +58,7 @@ class Turn(TypedDict):
     label: NotRequired[str]
     set_at: NotRequired[str]
     set_by: NotRequired[str]
+    sent_by: NotRequired[str]
     terms: NotRequired[TurnTerms]
     message: str
     payload: NotRequired[Any]

@@ -21,6 +21,8 @@ import { missingTools } from '../../wire/tool-surface.ts';
 import { type TurnEventData, type TurnEventType, type TurnView, turnEventSchemas } from '../../wire/turn.ts';
 import {
   type ChatAccepted,
+  type ChatRequest,
+  type SentBy,
   TOKEN_LIMIT_HEADER,
   termsOf,
   WAKE_HEADERS,
@@ -211,6 +213,13 @@ export type NeoClientOptions = NeoEndpoint & {
 const CALL_MS = 60_000;
 const CHECK_CONVERSATION = '. It is not known whether it was accepted: check the conversation before you send it again';
 
+/** A message of another agent. A repetition with the same `fire_id` begins no second turn. */
+export type AgentChat = Pick<ChatRequest, 'message' | 'conversation_id' | 'payload'> & {
+  readonly origin: typeof WAKE_ORIGIN;
+  readonly fire_id: string;
+  readonly sent_by: SentBy;
+};
+
 type Page = { limit?: number | undefined; cursor?: string | undefined };
 
 /**
@@ -240,8 +249,11 @@ export function createNeoClient(options: NeoClientOptions) {
   };
 
   return {
-    /** Sends a message; resolves when the turn is durable. Without a conversation a new one begins. */
-    chat: async (message: PersonChat, signal?: AbortSignal) =>
+    /**
+     * Sends a message of the person, or of another agent; resolves when the turn is durable. Without a conversation a new
+     * one begins.
+     */
+    chat: async (message: PersonChat | AgentChat, signal?: AbortSignal) =>
       (await request(NEO_ROUTES.chat, {}, { body: message, ifLost: CHECK_CONVERSATION }, signal)).value,
     /** Newest activity first. */
     conversations: async (page: Page = {}) => (await request(NEO_ROUTES.listConversations, {}, { query: page })).value,

@@ -72,14 +72,20 @@ function wakeSentence({
   return `A timer woke me, not a person: ${alarm}${due} reached me at ${formatInstant(createdAt)}${late}${set}${missed}.`;
 }
 
+function causeSentence(turn: TurnInput): string {
+  const { origin, sentBy, createdAt } = turn;
+  if (sentBy !== undefined) return `Another agent, ${quote(sentBy)}, wrote to me at ${formatInstant(createdAt)}.`;
+  return origin === 'chronos' ? wakeSentence(turn) : `A person wrote to me at ${formatInstant(createdAt)}.`;
+}
+
 /** The answer of the offline model: three lines at most. */
 export function offlineReply(turn: TurnInput): string {
-  const woken = turn.origin === 'chronos';
+  const isOwn = turn.origin === 'chronos' && turn.setBy === undefined && turn.sentBy === undefined;
   const payload = turn.payload === undefined ? '' : ` Payload: ${oneLine(turn.payload)}`;
   return [
     'I am the offline model: no language model is configured (NEO_MODEL_BASE_URL), so I can only repeat what reached me.',
-    woken ? wakeSentence(turn) : `A person wrote to me at ${formatInstant(turn.createdAt)}.`,
-    `${woken && turn.setBy === undefined ? 'My message to myself' : 'The message'}: ${quote(turn.message)}${payload}`,
+    causeSentence(turn),
+    `${isOwn ? 'My message to myself' : 'The message'}: ${quote(turn.message)}${payload}`,
   ].join('\n');
 }
 

@@ -101,7 +101,6 @@ const ATTEMPTS_SEARCHED = 100;
 
 type Caller = { owner: string; publicKey: string; trust: Trust };
 
-<<<<<<< HEAD
 /** Sources of events that look at the user's machine. */
 const ON_MACHINE: ReadonlySet<string> = new Set(['file', 'process', 'mcp']);
 
@@ -124,10 +123,9 @@ function refuseOfClients(author: string | undefined, { run, check, event }: Alar
     `a client with an access token may not set ${what.join(' or ')}, which the user's machine would run or read; the user can set it with: reveille alarm set`,
   );
 }
-=======
+
 
 const creating = (): SpanFacts => ({ kind: 'producer', attributes: messagingFacts('create') });
->>>>>>> w/otel
 
 async function createAlarm(
   service: ChronosService,
@@ -149,11 +147,7 @@ async function createAlarm(
   if (input.check) await tryCheck?.({ user_id: owner, check: input.check, by_person: isByPerson(author) });
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
   const words: AnswerContext = { now, hours: hoursOfUser, calendars, publicUrl };
-<<<<<<< HEAD
-  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, author };
-=======
-  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, person, traceparent: recordedTrace() };
->>>>>>> w/otel
+  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, author, traceparent: recordedTrace() };
   let alarm: Alarm;
   let occurrence: Occurrence;
   try {
@@ -308,10 +302,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
-<<<<<<< HEAD
-    return sendOk(c, await createAlarm(service, { id, ...caller, author: authorOfRequest(c, caller), body }));
-=======
-    const asked = { id, ...caller, person: personOfRequest(c, caller), body };
+    const asked = { id, ...caller, author: authorOfRequest(c, caller), body };
     // Behind the transport token and the proof of identity: the caller's trace continues.
     const created = await continueTrace(c.req.header(TRACEPARENT), 'create alarms', creating, async (span) => {
       const answer = await createAlarm(service, asked);
@@ -319,7 +310,6 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
       return answer;
     });
     return sendOk(c, created);
->>>>>>> w/otel
   });
 
   serve(app, CHRONOS_ROUTES.previewAlarm, async (c) => {

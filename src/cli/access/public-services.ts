@@ -7,21 +7,24 @@ import { type ChronosClient, createChronosClient, holdPrincipal, type PrincipalH
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { type AgentKey, loadOrCreateKey } from '../../kit/identity/keys.ts';
 import { clientProof } from '../../kit/identity/person-rights.ts';
-import type { RemoteBackends } from '../../mcp-http/backends.ts';
-import { parseMcpHttpConfig } from '../../mcp-http/config.ts';
+import type { AlarmCaller, RemoteBackends } from '../../mcp-http/backends.ts';
+import { type McpHttpConfig, parseMcpHttpConfig } from '../../mcp-http/config.ts';
 import { createMcpHttp } from '../../mcp-http/service.ts';
 import { type RouterConfig, routerSettingsSchema } from '../../router/config.ts';
 import type { PublicService, ServiceParts, ServicesOf } from '../../router/public/listener.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
-import type { RemoteCaller, TrustedIssuer } from '../../wire/remote-caller.ts';
+import type { TrustedIssuer } from '../../wire/remote-caller.ts';
 import { parseSettings, type Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { readSecrets } from '../home/home.ts';
 import type { OauthAccess } from './oauth-server.ts';
 
+/** The alarms of a caller's user; new ones have the caller's client as author. */
+export type AlarmsOf = (caller: AlarmCaller) => Promise<ChronosClient>;
+
 /** The author of alarms that a caller sets. */
-function proverOf({ clientId, clientName }: RemoteCaller, secret: string, now: () => number) {
+function proverOf({ clientId, clientName }: AlarmCaller, secret: string, now: () => number) {
   const client = { client_id: clientId, ...(clientName !== undefined && { name: clientName }) };
   return (request: { method: string; path: string; body: string }) =>
     clientProof(client, request, { secret, now: now() });
@@ -89,6 +92,16 @@ const besides =
   (oauth: OauthAccess | undefined, serviceOf: (parts: ServiceParts) => PublicService): ServicesOf =>
   (parts) => [...(oauth ? [oauth.service(parts)] : []), serviceOf(parts)];
 
+/** The issuers whose tokens count for the user of this installation; `undefined` without any. */
+export function localIssuers(context: CliContext, owner: string, oauth?: OauthAccess): McpHttpConfig | undefined {
+  const given = fleetIssuers(context, oauth);
+  return given && { ...given, issuers: given.issuers.map((issuer) => forOwner(issuer, owner)) };
+}
+
+/** The same for all users. */
+export const fleetIssuers = ({ settings }: CliContext, oauth?: OauthAccess): McpHttpConfig | undefined =>
+  parseMcpHttpConfig(settings, oauth && [oauth.issuer]);
+
 /**
  * The services of `reveille up`.
  *
@@ -97,10 +110,9 @@ const besides =
  * @throws ReveilleError `invalid_request` for a wrong setting
  */
 export function localServices(context: CliContext, owner: string, oauth?: OauthAccess): ServicesOf | undefined {
-  const { clock, settings } = context;
-  const given = parseMcpHttpConfig(settings, oauth && [oauth.issuer]);
-  if (!given) return undefined;
-  const config = { ...given, issuers: given.issuers.map((issuer) => forOwner(issuer, owner)) };
+  const { clock } = context;
+  const config = localIssuers(context, owner, oauth);
+  if (!config) return undefined;
   const open = async () => ({ backends: await localBackends(context), log: await context.log('mcp', 'error') });
   return besides(oauth, (parts) => createMcpHttp({ config, ...parts, open, clock }));
 }
@@ -131,7 +143,7 @@ class FleetAlarms {
     this.#key = key;
   }
 
-  async of(caller: RemoteCaller): Promise<ChronosClient> {
+  async of(caller: AlarmCaller): Promise<ChronosClient> {
     const { userId } = caller;
     const { clock } = this.#context;
     const person = proverOf(caller, this.#settings.ROUTER_CHRONOS_ADMIN_TOKEN!, () => clock.now());
@@ -172,6 +184,29 @@ class FleetAlarms {
   }
 }
 
+/** The alarms of callers of this installation, for A2A. @throws ReveilleError `forbidden` for another user */
+export function localAlarms(context: CliContext, owner: string): AlarmsOf {
+  let backends: Promise<RemoteBackends> | undefined;
+  return async (caller) => {
+    if (caller.userId !== owner)
+      throw new ReveilleError('forbidden', 'this installation sets alarms for its own user alone');
+    backends ??= localBackends(context);
+    return (await backends).alarms!(caller);
+  };
+}
+
+/** The same for the users of a fleet. @throws ReveilleError `forbidden` where the settings for it are missing */
+export function fleetAlarms(context: CliContext, { dataDir }: Pick<RouterConfig, 'dataDir'>): AlarmsOf {
+  let backends: Promise<RemoteBackends> | undefined;
+  return async (caller) => {
+    const settings = parseSettings(fleetSchema, context.settings);
+    if (NEEDED.some((name) => settings[name] === undefined))
+      throw new ReveilleError('forbidden', 'this router sets no alarms for other agents; ask its operator');
+    backends ??= fleetBackends(context, settings, dataDir);
+    return (await backends).alarms!(caller);
+  };
+}
+
 async function fleetBackends(context: CliContext, settings: FleetSettings, dataDir: string): Promise<RemoteBackends> {
   const { createExecutorClient } = await import('../../executor/client.ts');
   const { ROUTER_EXECUTOR_URL: url, ROUTER_EXECUTOR_TOKEN: token } = settings;
@@ -194,7 +229,7 @@ export function fleetServices(
   oauth?: OauthAccess,
 ): ServicesOf | undefined {
   const { clock } = context;
-  const config = parseMcpHttpConfig(context.settings, oauth && [oauth.issuer]);
+  const config = fleetIssuers(context, oauth);
   if (!config) return undefined;
   const settings = parseSettings(fleetSchema, context.settings);
   const missing = NEEDED.filter((name) => settings[name] === undefined);

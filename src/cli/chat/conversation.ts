@@ -14,8 +14,10 @@ const SHOWN_CELLS = 200;
 export type Write = (text: string) => void;
 
 /** What started a turn of another client or of a timer. */
-export function arrivalLine({ origin, message, label }: TurnView, look: Reader): string {
-  const who = origin === 'user' ? 'elsewhere' : `alarm${label ? ` ${oneLine(label)}` : ''}`;
+export function arrivalLine({ origin, sent_by, message, label }: TurnView, look: Reader): string {
+  const alarm = `alarm${label ? ` ${oneLine(label)}` : ''}`;
+  const other = sent_by === undefined ? alarm : `agent ${oneLine(sent_by)}`;
+  const who = origin === 'user' ? 'elsewhere' : other;
   return look.paint('dim', fit(`${who}> ${oneLine(message)}`, look.width - 1));
 }
 

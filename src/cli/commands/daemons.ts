@@ -37,17 +37,22 @@ export async function router(context: CliContext): Promise<void> {
   const { environment, clock } = context;
   const sandbox = machineSandbox(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
-  const [{ fleetServices }, { fleetOauth }] = await Promise.all([
+  const [{ a2aServices }, { fleetAlarms, fleetIssuers, fleetServices }, { fleetOauth }] = await Promise.all([
+    import('../access/a2a.ts'),
     import('../access/public-services.ts'),
     import('../access/oauth-server.ts'),
   ]);
   const oauth = fleetOauth(context, config.public);
   const pagesOf = config.public.console && fleetConsole(context, config.public, oauth);
-  const servicesOf = fleetServices(context, config, oauth);
+  const mcp = fleetServices(context, config, oauth);
+  const a2a = await a2aServices(context, {
+    ...{ router: config, alarmsOf: fleetAlarms(context, config), needsGrant: true },
+    ...{ issuers: fleetIssuers(context, oauth), level: 'info' },
+  });
   await runDaemon(context, 'router', (log) =>
     startRouter({
-      ...{ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log },
-      ...{ pagesOf, servicesOf },
+      ...{ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log, pagesOf },
+      servicesOf: (parts) => [...(mcp?.(parts) ?? []), ...(a2a?.(parts) ?? [])],
     }),
   );
 }

@@ -1,4 +1,6 @@
 /** The names that `config.yaml` may contain, and the known name that is most similar to a wrong one. */
+
+import { a2aSettingsSchema } from '../../a2a/config.ts';
 import { neoSettingsSchema } from '../../agents/neo/config.ts';
 import { toolSettingsSchema } from '../../agents/neo/tools/settings.ts';
 import { chronosSettingsSchema } from '../../chronos/config.ts';
@@ -13,7 +15,7 @@ import { nearestOf } from '../../wire/edit-distance.ts';
 /** The settings of each daemon. */
 export const SETTINGS_OF = {
   chronosd: [chronosSettingsSchema],
-  router: [routerSettingsSchema, mcpHttpSettingsSchema, oauthServerSettingsSchema],
+  router: [routerSettingsSchema, mcpHttpSettingsSchema, oauthServerSettingsSchema, a2aSettingsSchema],
   neo: [neoSettingsSchema, toolSettingsSchema],
   executor: [executorSettingsSchema],
   notifier: [notifySettingsSchema],

@@ -145,7 +145,7 @@ export function renderIntent(
         ['parked', view.parked ? 'yes: an alarm reports the outcome to the agent' : undefined],
         ['since', localTime(Date.parse(view.created_at), look)],
         ['ended', view.ended_at && localTime(Date.parse(view.ended_at), look)],
-        ['from', view.origin === 'chronos' ? 'a turn that an alarm started' : 'a person'],
+        ['from', view.origin === 'chronos' ? 'a turn that an alarm or another agent started' : 'a person'],
         ['conversation', view.conversation_id && fullyEscaped(view.conversation_id)],
         ['verb', intent && fullyEscaped(intent.verb)],
         ['deadline', intent?.deadline],

@@ -124,7 +124,7 @@ function executionLines({ state }: ReceiptReport, words: Words): string[] {
   const ending = endOf(state);
   if (!accepted) return [];
   const { principal, prose, intent, at } = accepted;
-  const there = principal.origin === 'chronos' ? 'started by an alarm' : 'started by a person';
+  const there = principal.origin === 'chronos' ? 'started by an alarm or another agent' : 'started by a person';
   return [
     ...labelled('asked', `by ${shown(principal.user)} at ${at}; ${there}`, words),
     ...labelled('', shown(prose ?? intent ?? ''), words),

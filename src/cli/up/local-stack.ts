@@ -23,9 +23,10 @@ import type { OnWake } from '../../router/wake.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { VERSION } from '../../wire/version.ts';
+import { a2aServices } from '../access/a2a.ts';
 import { eachKey } from '../access/chronos.ts';
 import { executorAdminAt } from '../access/executor.ts';
-import { localServices } from '../access/public-services.ts';
+import { localAlarms, localIssuers, localServices } from '../access/public-services.ts';
 import { ensureCredential } from '../access/router.ts';
 import { hoursOfUser } from '../access/user-hours.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
@@ -124,10 +125,10 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   parts.defer(() => executor?.close());
   // chronosd needs the router's address first, and turn reports need a running chronosd.
   let chronosUrl: string | undefined;
-  const router = await startOwnRouter(installation, events, () => chronosUrl);
-  parts.defer(() => router.close());
-  // Overdue alarms fire once the agent can be woken, not before.
+  // Overdue alarms fire, and tasks of other agents continue, once the agent can be woken, not before.
   const registered = Promise.withResolvers<void>();
+  const router = await startOwnRouter(installation, events, () => chronosUrl, registered.promise);
+  parts.defer(() => router.close());
   const chronos = await startOwnChronosd(installation, router, events.onFire, registered.promise);
   // Before the router: chronosd's last deliveries still need it.
   parts.defer(() => chronos.close());
@@ -174,9 +175,15 @@ async function startOwnRouter(
   { context, settings, identity, environment }: Installation,
   { onWake, console }: LocalStackEvents,
   ownChronos: () => string | undefined,
+  startAfter: Promise<void>,
 ): Promise<RunningRouter> {
   const config = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
   const log = await context.log('router', 'error');
+  const mcp = localServices(context, identity.owner, console?.oauth);
+  const a2a = await a2aServices(context, {
+    ...{ router: config, alarmsOf: localAlarms(context, identity.owner), needsGrant: false },
+    ...{ issuers: localIssuers(context, identity.owner, console?.oauth), startAfter, level: 'error' },
+  });
   return namingPort('router', () =>
     startRouter({
       config,
@@ -187,7 +194,8 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pagesOf: console?.pagesOf, servicesOf: localServices(context, identity.owner, console?.oauth) },
+      ...{ onWake, pagesOf: console?.pagesOf },
+      servicesOf: (parts) => [...(mcp?.(parts) ?? []), ...(a2a?.(parts) ?? [])],
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );

@@ -74,8 +74,9 @@ const STATUSES = {
 } as const;
 
 /** Whose message began the turn. */
-function sender({ origin, set_by, label, late_because }: TurnView): Html {
+function sender({ origin, set_by, sent_by, label, late_because }: TurnView): Html {
   if (origin === 'user') return NOTHING;
+  if (sent_by !== undefined) return html`<strong>Another agent</strong><span>${shown(sent_by)}</span>`;
   const name = label ? html`<strong>${shown(label)}</strong>` : html`<strong>Alarm</strong>`;
   const by = set_by === undefined ? NOTHING : html`<span>set by ${shown(set_by)}</span>`;
   const late = late_because ? html`<span>late: ${LATE_REASON_TEXT[late_because]}</span>` : NOTHING;

@@ -6,7 +6,7 @@ test('an intent from an alarm notifies, is parked, and wakes its agent at its en
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')), { origin: 'chronos', conversation_id: 'c' });
   const { question } = await bench.gate(id, 'pay');
-  assert.match(question, /an ALARM began, with no user present/);
+  assert.match(question, /an ALARM or another AGENT began, with no user present/);
   const due = () => bench.journal.outbox.due(bench.clock.now(), 10);
   const notify = `notify-${id}-pay-1`;
   assert.deepEqual(

@@ -193,7 +193,7 @@ function taskLines({ accepted }: ChainState): string[] {
 
 function requesterLines({ accepted, parkedIn }: ChainState): string[] {
   const { user, conversation_id, origin } = accepted.principal;
-  const began = origin === 'chronos' ? 'an ALARM began, with no user present' : 'a person began';
+  const began = origin === 'chronos' ? 'an ALARM or another AGENT began, with no user present' : 'a person began';
   const parked = parkedIn === undefined ? '' : '; the agent has ended its turn and is woken when this intent has ended';
   const handedOver =
     conversation_id === undefined && origin !== 'chronos'

@@ -44,6 +44,8 @@ export type WebRequest = {
   maxBytes?: number;
 };
 
+export type WebPost = Pick<WebRequest, 'url' | 'headers' | 'signal'> & { body: string; maxBytes: number };
+
 export type WebAnswer = {
   /** The address after all redirects. */
   url: URL;
@@ -129,6 +131,12 @@ export class WebAccess {
     return `${what}: it is not reached${isPrivate ? `; to reach it, allow ${written}:${port} by name${this.#named}` : ''}`;
   }
 
+  /** Whether the operator has allowed the host of an address by name. */
+  isAllowed(text: string): boolean {
+    const url = readUrl(text);
+    return this.#allowed.has(url.hostname) || this.#allowed.has(`${url.hostname}:${portOf(url)}`);
+  }
+
   /** The variable to set; a program's own option needs no name. */
   get #named(): string {
     return this.#setting.startsWith('--') ? '' : ` in ${this.#setting}`;
@@ -184,9 +192,20 @@ export class WebAccess {
     }
   }
 
+  /**
+   * Posts to an address. A redirect is returned as the answer, and not followed.
+   *
+   * @throws ReveilleError as {@link get}
+   */
+  async post({ url: text, headers = {}, body, maxBytes, signal }: WebPost): Promise<{ status: number }> {
+    const url = readUrl(text);
+    const { status } = await this.#exchange(url, { method: 'POST', headers, body, maxBytes, signal }, LIMIT_MS);
+    return { status };
+  }
+
   async #exchange(
     url: URL,
-    { method, headers, maxBytes, signal }: Pick<ExchangeRequest, 'method' | 'headers' | 'maxBytes' | 'signal'>,
+    { method, headers, body, maxBytes, signal }: Omit<ExchangeRequest, 'url' | 'limit'>,
     ms: number,
   ): Promise<Answered> {
     const host = hostOf(url);
@@ -209,7 +228,7 @@ export class WebAccess {
     this.#agents.add(agent);
     try {
       const answer = await exchange(agent, {
-        ...{ method, url, maxBytes, signal },
+        ...{ method, url, body, maxBytes, signal },
         headers: { 'user-agent': `Reveille/${VERSION}`, 'accept-encoding': 'identity', ...headers },
         limit: { clock: this.#clock, ms },
       });

@@ -8,11 +8,11 @@ import { labelSchema, ownerOf } from '../../wire/did.ts';
 import { thrownText } from '../../wire/errors.ts';
 import {
   type GrantedToken,
-  type McpEndpoint,
-  mcpPath,
   REMOTE_SCOPES,
   type RemoteCaller,
+  type RemoteResource,
   type RemoteScope,
+  resourcePath,
   type TrustedIssuer,
 } from '../../wire/remote-caller.ts';
 import { setBySchema } from '../../wire/set-by.ts';
@@ -56,7 +56,7 @@ export type VerifierOptions = {
 
 export type TokenVerifier = {
   /** Never rejects. @param token `undefined` if the request has none */
-  verify(token: string | undefined, endpoint: McpEndpoint): Promise<Verdict>;
+  verify(token: string | undefined, resource: RemoteResource): Promise<Verdict>;
   /** Whether the token of a caller, whose answer is still open, was revoked. */
   isRevoked(caller: RemoteCaller): Promise<boolean>;
 };
@@ -117,7 +117,7 @@ export function createVerifier({ issuers, keys, publicUrl, clock }: VerifierOpti
   };
 
   return {
-    async verify(token, endpoint) {
+    async verify(token, resource) {
       if (token === undefined) return { refused: 'no_token' };
       if (token.length > TOKEN_MAX_CHARACTERS) return { refused: 'malformed' };
       let claimed = '';
@@ -129,7 +129,7 @@ export function createVerifier({ issuers, keys, publicUrl, clock }: VerifierOpti
         const { payload } = await jwtVerify(token, await keys.of(issuer), {
           algorithms: ALGORITHMS,
           issuer: issuer.issuer,
-          audience: [`${publicUrl()}${mcpPath(endpoint)}`, ...(issuer.audiencesOf?.(endpoint) ?? [])],
+          audience: [`${publicUrl()}${resourcePath(resource)}`, ...(issuer.audiencesOf?.(resource) ?? [])],
           requiredClaims: ['exp'],
           clockTolerance: TOLERANCE_SECONDS,
           currentDate: new Date(clock.now()),

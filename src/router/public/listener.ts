@@ -61,8 +61,8 @@ export type ServiceParts = {
   readonly publicUrl: () => string;
   /** Admits one request of a user. @returns ends it @throws ReveilleError `rate_limited` */
   readonly enter: Shares['enter'];
-  /** Authenticates users by their credentials. */
-  readonly users: Pick<Users, 'authenticate' | 'redeem' | 'isValid'>;
+  /** Personal tokens, and the agents of users. */
+  readonly users: Users;
   /** Whether any number of users share an address. */
   readonly isShared: (remoteAddress: string) => boolean;
 };

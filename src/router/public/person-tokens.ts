@@ -99,6 +99,11 @@ export class PersonTokens {
     return row !== undefined && this.#stateOf(row) === 'active';
   }
 
+  /** The name that its user gave a credential. */
+  nameOf(tokenId: string): string | undefined {
+    return (this.#byId.get(tokenId) as Row | undefined)?.name;
+  }
+
   /**
    * Stores the rights of a credential at other daemons, as the operator set them there.
    *

@@ -99,6 +99,8 @@ export type Users = {
   redeem(code: string): Promise<ConnectingClient | undefined>;
   /** Whether a credential is still valid. */
   isValid(credential: string): boolean;
+  /** The name that its user gave it. */
+  credentialName(credential: string): string | undefined;
   /** The rights at other daemons that the operator has granted to a credential. */
   externalRights(credential: string): ExternalRights;
   readonly sessions: Pick<ConsoleRows, 'get' | 'put' | 'touch' | 'remove'>;
@@ -151,6 +153,7 @@ export function createUsers({ tokens, holderOf, rows, machineOf, states, connect
     },
     redeem: async (code) => validOnly(await rows.redeem(code)),
     isValid: (credential) => tokens.isValid({ tokenId: credential }),
+    credentialName: (credential) => tokens.nameOf(credential),
     externalRights: (credential) => tokens.externalRights(credential),
     sessions: rows,
     machineOf,

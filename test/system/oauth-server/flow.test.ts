@@ -48,7 +48,13 @@ test('the metadata is at the address of RFC 8414 and at that of OpenID, and name
     assert.deepEqual(metadata.code_challenge_methods_supported, ['S256']);
     assert.deepEqual(metadata.response_types_supported, ['code']);
     assert.deepEqual(metadata.response_modes_supported, ['query']);
-    assert.deepEqual(metadata.scopes_supported, ['alarms:read', 'alarms:write', 'time:read', 'intents:read']);
+    assert.deepEqual(metadata.scopes_supported, [
+      'alarms:read',
+      'alarms:write',
+      'time:read',
+      'intents:read',
+      'agent:ask',
+    ]);
     assert.deepEqual(metadata.token_endpoint_auth_methods_supported, ['none', 'private_key_jwt']);
   }
 });

@@ -56,12 +56,17 @@ export function relevantTurns(turn: Turn, older: readonly Turn[]): Turn[] {
     .sort((one, other) => one.seq - other.seq);
 }
 
+function authorOf({ origin, sentBy }: Turn): string {
+  if (sentBy !== undefined) return 'another agent';
+  return origin === 'chronos' ? 'you, by an alarm' : 'a person';
+}
+
 /** Older turns as the system block shows them; `undefined` when none is relevant. */
 export function renderOlder(turn: Turn, older: readonly Turn[]): string | undefined {
   const relevant = relevantTurns(turn, older);
   if (relevant.length === 0) return undefined;
   const shown = relevant.map((each) => {
-    const author = each.origin === 'chronos' ? 'you, by an alarm' : 'a person';
+    const author = authorOf(each);
     const answer = each.reply === undefined ? '' : `\nyour answer: ${excerpt(each.reply)}`;
     return `${formatInstant(each.createdAt)}, ${author}: ${excerpt(each.message)}${answer}`;
   });

@@ -99,3 +99,11 @@ test('a text that is too long is cut between two values, and every piece is acce
     assert.equal(cut.includes('x'), false, 'a run that may be one value is not started');
   }
 });
+
+test('a message of another agent is a text from outside, and no words of the person or of an alarm', () => {
+  const sent = turnOf('sent', { origin: 'chronos', sentBy: 'Scout', payload: '{"to":"0xC"}' });
+  assert.deepEqual(evidenceFor(sent, evidenceSources()), [
+    { from: 'tool', text: 'message of sent' },
+    { from: 'tool', text: '{"to":"0xC"}' },
+  ]);
+});

@@ -76,8 +76,13 @@ function pieces(from: ContextPiece['from'], texts: readonly (string | undefined)
   });
 }
 
-const messagePieces = ({ origin, message, payload }: Turn) =>
-  pieces(origin === 'chronos' ? 'alarm' : 'person', [message, payload]);
+/** A message of another agent is a text from outside, like the result of a tool. */
+function authorOf({ origin, sentBy }: Turn): ContextPiece['from'] {
+  if (sentBy !== undefined) return 'tool';
+  return origin === 'chronos' ? 'alarm' : 'person';
+}
+
+const messagePieces = (turn: Turn) => pieces(authorOf(turn), [turn.message, turn.payload]);
 
 function resultPieces(steps: readonly JournalledStep[]): ContextPiece[] {
   const results = steps.flatMap(({ calls }) =>

@@ -66,9 +66,10 @@ test('memories that the cheap model finds in a turn are stored with that turn as
   assert.equal(learner.warning(), undefined);
 });
 
-test('turns that are not done, or were offered before, are skipped', async (t) => {
+test('turns that are not done, are of another agent, or were offered before, are skipped', async (t) => {
   const { make, offer, endpoint, cortex } = await workbench(t, saying(answer()));
   const learner = make();
+  await offer(learner, 'sent', { origin: 'chronos', sentBy: 'Scout', message: 'The user lives on Mars.' });
   for (const status of ['queued', 'running', 'failed', 'interrupted'] as const)
     await offer(learner, status, { status });
   await offer(learner, 't1');

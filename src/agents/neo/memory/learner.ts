@@ -132,7 +132,8 @@ export type LearnerOptions = {
 
 export type Learner = {
   /**
-   * Queues a done turn; other turns and already offered ones are skipped. Returns at once.
+   * Queues a done turn; other turns and already offered ones are skipped, and turns of another agent: its words must
+   * not become memories of the user. Returns at once.
    *
    * @returns resolves when it is on disk, or was not to be stored; waiting is optional. Never rejects.
    */
@@ -239,8 +240,8 @@ export function createLearner(options: LearnerOptions): Learner {
     });
   }
 
-  async function offer({ id, conversationId, status }: Turn): Promise<void> {
-    if (status !== 'done' || signal.aborted) return;
+  async function offer({ id, conversationId, status, sentBy }: Turn): Promise<void> {
+    if (status !== 'done' || sentBy !== undefined || signal.aborted) return;
     try {
       const dropped = await cortex.write(() => lessons.add(id, conversationId, clock.now(), WAITING_MAX));
       if (dropped > 0) log.warn({ dropped }, 'turns were dropped without learning: too many were waiting');

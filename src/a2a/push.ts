@@ -1,0 +1,73 @@
+/**
+ * Push notifications: a changed task is posted to the address that its caller gave. The address is checked at every
+ * connection, redirects are not followed, and a receiver that does not answer is retried for a bounded time.
+ */
+import { StreamResponse } from '@a2a-js/sdk';
+import { V03PushNotificationSerializer } from '@a2a-js/sdk/compat/v0_3/server';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { WebAccess } from '../kit/http/web-access.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { createOutbox, type Delivery, type Outbox } from '../kit/outbox/outbox.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { LEGACY_VERSION } from './agent-card.ts';
+import type { Notification, PushConfig, TaskStore } from './store.ts';
+import { type StoredTask, statusOf, taskOf } from './task.ts';
+
+const CONCURRENCY = 8;
+const FIRST_PAUSE_MS = 2000;
+const LONGEST_PAUSE_MS = 300_000;
+const MOST_ATTEMPTS = 8;
+const ANSWER_BYTES = 4096;
+
+/** The body of a notification: the new state. Of a task that has ended, the old form of the protocol has it whole. */
+export function notificationOf(task: StoredTask, version: string): string {
+  const status = { taskId: task.id, contextId: task.contextId, status: statusOf(task), metadata: undefined };
+  const whole: StreamResponse = { payload: { $case: 'task', value: taskOf(task, 0) } };
+  if (version === LEGACY_VERSION) return new V03PushNotificationSerializer().serialize(whole, taskOf(task, 0)).body;
+  const hasAnswer = task.reply !== undefined || task.result !== undefined;
+  const change: StreamResponse = hasAnswer ? whole : { payload: { $case: 'statusUpdate', value: status } };
+  return JSON.stringify(StreamResponse.toJSON(change));
+}
+
+function headersOf({ token, scheme, credentials, version }: PushConfig): Record<string, string> {
+  return {
+    'content-type': version === LEGACY_VERSION ? 'application/json' : 'application/a2a+json',
+    'a2a-version': version,
+    ...(token === '' ? {} : { 'x-a2a-notification-token': token }),
+    ...(scheme === '' || credentials === '' ? {} : { authorization: `${scheme} ${credentials}` }),
+  };
+}
+
+export type PushOptions = { store: Pick<TaskStore, 'outbox'>; web: WebAccess; clock: Clock; log: Logger };
+
+/** Creates the delivery of notifications; it begins with `start`. */
+export function createPush({ store, web, clock, log }: PushOptions): Outbox {
+  const deliver = async ({ config, body }: Notification, signal: AbortSignal): Promise<Delivery> => {
+    try {
+      const { status } = await web.post({
+        url: config.url,
+        headers: headersOf(config),
+        body,
+        maxBytes: ANSWER_BYTES,
+        signal,
+      });
+      if (status >= 200 && status <= 299) return { result: 'done' };
+      const why = `it answered ${status}`;
+      const isTemporary = status >= 500 || status === 408 || status === 429;
+      return { result: isTemporary ? 'later' : 'drop', why };
+    } catch (thrown) {
+      if (!(thrown instanceof ReveilleError)) throw thrown;
+      return { result: thrown.code === 'unavailable' ? 'later' : 'drop', why: thrown.message };
+    }
+  };
+  return createOutbox<Notification>({
+    ...{ store: store.outbox, deliver, clock, log },
+    now: () => clock.now(),
+    random: Math.random,
+    concurrency: CONCURRENCY,
+    ...{ firstPauseMs: FIRST_PAUSE_MS, longestPauseMs: LONGEST_PAUSE_MS, mostAttempts: () => MOST_ATTEMPTS },
+    noun: 'a push notification',
+    about: ({ config }) => ({ task_id: config.taskId, config_id: config.id }),
+    lastRoundMs: 0,
+  });
+}
