@@ -21,6 +21,7 @@ import { capOutput, inBandError, SpillFolder, spillFolderPath, type ToolResult }
 import type { Variables } from './references.ts';
 import { SeenTools } from './seen-tools.ts';
 import { ServerLog } from './server-log.ts';
+import { TokenStore } from './oauth/token-store.ts';
 import type { CallOptions } from './tool-calls.ts';
 import type { ToolDefinition } from './tool-definition.ts';
 import type { KnownTools, ToolLock } from './tool-lock.ts';
@@ -44,6 +45,10 @@ export type ServerPoolOptions = Partial<HostLimits> & {
   programFolders?: readonly string[];
   /** Aborts a running start. */
   signal?: AbortSignal;
+  /** Whether calls may ask a person, with `ask`. */
+  asksPerson?: boolean | undefined;
+  /** How a person signs in at a server, before its alias. */
+  signInCommand?: string | undefined;
 };
 
 /** A tool that can be called now. */
@@ -75,6 +80,9 @@ export type ServerStatus = {
   /** The file with its stderr output. */
   log: string;
 };
+
+/** The command of Neo's servers. */
+export const SIGN_IN_COMMAND = 'reveille neo server login';
 
 const DRAIN_MS = 5000;
 /** The version of a server that has none. */
@@ -109,6 +117,7 @@ export class ServerPool {
   readonly #logs = new Map<string, string>();
   readonly #spill: SpillFolder;
   readonly #seen: SeenTools;
+  readonly #signIns: TokenStore;
   readonly #listeners = new Set<() => void>();
   #tools: readonly HostedTool[] = [];
   /** Between start and end; changes before and after are not reported. */
@@ -120,6 +129,7 @@ export class ServerPool {
     this.#limits = resolveLimits(options);
     this.#spill = new SpillFolder(spillFolderPath(options.dataDir));
     this.#seen = new SeenTools(options.dataDir, options.log);
+    this.#signIns = new TokenStore(options.dataDir, options.clock);
     this.#servers = new Map(manifest.servers.map((spec) => [spec.alias, this.#host(withProgram(spec, options))]));
   }
 
@@ -189,6 +199,13 @@ export class ServerPool {
     );
   }
 
+  /** The servers at which a person must sign in, and how. */
+  signedOut(): { alias: string; why: string }[] {
+    return [...this.#servers.values()].flatMap(({ spec: { alias }, state, problem }) =>
+      state === 'signed_out' && problem !== undefined ? [{ alias, why: problem }] : [],
+    );
+  }
+
   /** The effective limits as text. */
   limits(): string {
     return describeLimits(this.#limits);
@@ -226,7 +243,10 @@ export class ServerPool {
     alias: string,
     tool: string,
     args: Readonly<Record<string, unknown>>,
-    options: { signal?: AbortSignal } & Pick<CallOptions, 'definitionSha256' | 'once' | 'user' | 'conversation'> = {},
+    options: { signal?: AbortSignal } & Pick<
+      CallOptions,
+      'definitionSha256' | 'once' | 'user' | 'conversation' | 'ask'
+    > = {},
   ): Promise<ToolResult> {
     const server = this.#servers.get(alias);
     const unsent = (inBand: string) => inBandError({ inBand, withoutResult: 'unsent' });
@@ -253,7 +273,8 @@ export class ServerPool {
   }
 
   #host(spec: ServerSpec): HostedServer {
-    const { clock, log, dataDir, cwd, sandbox, lock, known } = this.#options;
+    const { clock, log, dataDir, cwd, sandbox, lock, known, asksPerson = false } = this.#options;
+    const { signInCommand = SIGN_IN_COMMAND } = this.#options;
     const { startTimeoutMs, healthIntervalMs, healthTimeoutMs, restartDelayMs } = this.#limits;
     const { alias, secrets } = spec;
     const output = new ServerLog({ folder: join(dataDir, 'mcp-logs'), alias, secrets, clock, log });
@@ -263,6 +284,7 @@ export class ServerPool {
       pins: pinsOf(lock, alias),
       known: offeredBeforeStart(spec, { lock, known }),
       seen: this.#seen,
+      ...{ signIns: this.#signIns, signInCommand: `${signInCommand} ${spec.alias}`, asksPerson },
       cwd,
       sandbox,
       clock,
@@ -332,6 +354,10 @@ type ManifestStart = {
   folders?: Readonly<Record<string, string>>;
   /** Paths that child servers must not see. */
   sandbox?: Sandbox | undefined;
+  /** Whether calls may ask a person. */
+  asksPerson?: boolean | undefined;
+  /** How a person signs in at a server, before its alias. */
+  signInCommand?: string | undefined;
   /** Inspects the manifest before anything is started. @throws ReveilleError to cancel the start */
   inspect?: (manifest: Manifest) => void;
 };
@@ -366,6 +392,7 @@ export async function startManifest(start: ManifestStart): Promise<{ pool: Serve
     ...(lock && { lock }),
     ...(!start.eager && only === undefined && { known }),
     ...(signal && { signal }),
+    ...{ asksPerson: start.asksPerson, signInCommand: start.signInCommand },
     ...resolveLimits(start.limits, manifest.limits),
   });
   return { pool, manifest };
