@@ -90,7 +90,7 @@ try {
   const isOut = () => pool.signedOut().length > 0;
   async function untilIn(): Promise<void> {
     while (isOut() && (await signIn()))
-      await eventually('the server is ready', () => !isOut() || pool.servers()[0]!.state === 'ready', 10_000).catch(
+      await eventually('the server is ready', () => !isOut() || pool.servers()[0]!.state === 'ready', 4_000).catch(
         () => {},
       );
   }
@@ -106,7 +106,7 @@ try {
       const text = JSON.stringify(outcome);
       console.error(call.name, text);
       again = text.includes('needs sign-in') && (await signIn());
-      if (again) await eventually('it is ready', () => pool.servers()[0]!.state === 'ready', 10_000).catch(() => {});
+      if (again) await eventually('it is ready', () => pool.servers()[0]!.state === 'ready', 4_000).catch(() => {});
     }
   }
   await pool.close();
