@@ -25,7 +25,13 @@ import { thrownText } from '../wire/errors.ts';
 import { CONVERSATION_CAPABILITY, CONVERSATION_META, USER_META } from '../wire/manifest.ts';
 import { VERSION } from '../wire/version.ts';
 import { withDeadline } from './deadline.ts';
-import { type AskPerson, type PersonAnswer, QUESTIONS_AT_ONCE, QUESTIONS_PER_CALL, readQuestion } from './elicitation.ts';
+import {
+  type AskPerson,
+  type PersonAnswer,
+  QUESTIONS_AT_ONCE,
+  QUESTIONS_PER_CALL,
+  readQuestion,
+} from './elicitation.ts';
 import { httpWire } from './http-transport.ts';
 import type { ServerSpec } from './manifest.ts';
 import { ServerAuthorization, SignInRequired, signInRequired } from './oauth/server-authorization.ts';

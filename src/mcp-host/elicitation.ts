@@ -3,6 +3,7 @@
  * answer `decline`, and no person sees it.
  */
 import type { ElicitRequestParams, ElicitResult } from '@modelcontextprotocol/client';
+import { hostOf } from '../kit/http/guarded-lookup.ts';
 import { isObject } from '../wire/json.ts';
 import {
   FIELDS_MAX,
@@ -11,7 +12,6 @@ import {
   type QuestionText,
   questionTextSchema,
 } from '../wire/question.ts';
-import { hostOf } from '../kit/http/guarded-lookup.ts';
 
 /** The person's answer. `cancel`: nobody has answered. */
 export type PersonAnswer =
@@ -43,7 +43,9 @@ function optionsOf(schema: Record<string, unknown>): QuestionField['options'] {
   const titled = [schema.oneOf, schema.anyOf].find(Array.isArray) as unknown[] | undefined;
   if (titled)
     return titled.flatMap((one) =>
-      isObject(one) && isText(one.const) ? [{ value: one.const, title: isText(one.title) ? one.title : one.const }] : [],
+      isObject(one) && isText(one.const)
+        ? [{ value: one.const, title: isText(one.title) ? one.title : one.const }]
+        : [],
     );
   if (!Array.isArray(schema.enum)) return undefined;
   const names = Array.isArray(schema.enumNames) ? schema.enumNames : [];
@@ -103,7 +105,8 @@ function readForm({ message, requestedSchema }: Record<string, unknown>): ReadQu
 function readAddress({ message, url }: Record<string, unknown>): ReadQuestion {
   const parsed = isText(url) ? URL.parse(url) : null;
   if (parsed === null) return { refusal: 'its address cannot be read' };
-  if (parsed.username !== '' || parsed.password !== '') return { refusal: 'its address hides its host behind a user name' };
+  if (parsed.username !== '' || parsed.password !== '')
+    return { refusal: 'its address hides its host behind a user name' };
   const host = hostOf(parsed);
   const isLocal = host === 'localhost' || host === '127.0.0.1' || host === '::1';
   if (parsed.protocol !== 'https:' && !(parsed.protocol === 'http:' && isLocal))

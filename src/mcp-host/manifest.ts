@@ -211,7 +211,8 @@ function readOAuth(
   const hasCredentials = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
   if (oauth === false) return undefined;
   if (oauth === undefined) return hasCredentials || isPerUser ? undefined : {};
-  if (hasCredentials) context.problems.add(path, 'is not for a server with an Authorization header; remove one of them');
+  if (hasCredentials)
+    context.problems.add(path, 'is not for a server with an Authorization header; remove one of them');
   // One person's sign-in must not act for another one.
   if (isPerUser) context.problems.add(path, 'is not for a server with "per_user": a sign-in belongs to one person');
   const { client_id: clientId, client_secret: secretText, client_metadata_url: clientMetadataUrl, ...rest } = oauth;
@@ -219,7 +220,8 @@ function readOAuth(
     context.problems.add([...path, 'client_secret'], 'holds a secret; write "${CLIENT_SECRET}" and set that variable');
   const needsClient = secretText !== undefined || rest.issuer !== undefined || rest.grant === 'client_credentials';
   if (needsClient && clientId === undefined) context.problems.add(path, 'needs "client_id"');
-  if (rest.grant === 'client_credentials' && secretText === undefined) context.problems.add(path, 'needs "client_secret"');
+  if (rest.grant === 'client_credentials' && secretText === undefined)
+    context.problems.add(path, 'needs "client_secret"');
   if (secretText === undefined) return { ...rest, clientId, clientMetadataUrl };
   const clientSecret = resolveInto(references, secretText, context.variables);
   if (clientSecret !== '') references.secrets.add(clientSecret);

@@ -122,7 +122,10 @@ export class ToolCalls {
       if (!signIn.isForMore) sentOver.fail(signIn.message);
       const { signInCommand } = this.#options;
       const how = signInCommand === undefined ? '' : `; the user signs in with: ${signInCommand}`;
-      return { inBand: `${alias}/${tool} was not called: server "${alias}" ${signIn.message}${how}`, withoutResult: 'refused' };
+      return {
+        inBand: `${alias}/${tool} was not called: server "${alias}" ${signIn.message}${how}`,
+        withoutResult: 'refused',
+      };
     }
     const verdict = judgeFailure(`${alias}/${tool}`, thrown, sentOver.ending);
     // MCP's status for a session that the server does not know any more; only a new session helps.

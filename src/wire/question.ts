@@ -88,7 +88,8 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/;
 function formatProblem(text: string, format: QuestionField['format']): string | undefined {
   if (format === 'email' && !EMAIL.test(text)) return 'must be an email address';
   if (format === 'uri' && URL.parse(text) === null) return 'must be an address (a URI)';
-  if (format === 'date' && !(DATE.test(text) && parseInstant(`${text}T00:00:00Z`) !== undefined)) return 'must be a date, YYYY-MM-DD';
+  if (format === 'date' && !(DATE.test(text) && parseInstant(`${text}T00:00:00Z`) !== undefined))
+    return 'must be a date, YYYY-MM-DD';
   if (format === 'date-time' && parseInstant(text) === undefined) return 'must be a date and time (RFC 3339)';
   return undefined;
 }

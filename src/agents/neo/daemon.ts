@@ -17,6 +17,7 @@ import { createApprovers } from './delegate/approvers.ts';
 import { startNeoServer } from './http/server.ts';
 import type { NeoModel } from './model.ts';
 import { chooseModel } from './model.ts';
+import { createQuestions } from './questions.ts';
 import { createRunner, type Runner } from './runner.ts';
 
 /** How long a drain waits for running turns; unfinished turns run again at the next start. */
@@ -74,6 +75,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
   const feed = eventFeed(store);
   const turnReports = turnReportSender(config, { outbox: store.outbox, clock, log });
   const approvers = createApprovers(clock);
+  const questions = createQuestions({ store: store.questions, approvers, clock, log });
   let capabilities: Capabilities | undefined;
   let runner: Runner;
   let server: RunningServer;
@@ -84,6 +86,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
       sandbox: options.sandbox,
       store,
       approvers,
+      questions,
       clock,
       log,
       onFatal: giveUp,
@@ -97,6 +100,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
       prices,
       surface,
       memory,
+      questions,
       onFinished,
       contextTokens,
       retryPolicy,
@@ -111,6 +115,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
       turnReports,
       capabilities,
       approvers,
+      questions,
       feed,
       onPrompt: options.onPrompt,
       log,

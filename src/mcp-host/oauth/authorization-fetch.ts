@@ -39,7 +39,8 @@ export function insecureAddress(address: string | URL, allowPrivate: boolean): s
   const url = URL.parse(String(address));
   if (url === null) return 'it is not an address';
   if (url.username !== '' || url.password !== '') return 'it contains a user name or a password';
-  if (url.protocol === 'https:' || (allowPrivate && url.protocol === 'http:' && isLoopback(hostOf(url)))) return undefined;
+  if (url.protocol === 'https:' || (allowPrivate && url.protocol === 'http:' && isLoopback(hostOf(url))))
+    return undefined;
   return 'it must be an https:// address';
 }
 
@@ -86,8 +87,7 @@ async function boundedBody(body: ReadableStream<Uint8Array> | null, { origin }: 
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.length;
-    if (bytes > LONGEST_ANSWER_BYTES)
-      throw new TypeError(`${origin} sent more than ${LONGEST_ANSWER_BYTES} bytes`);
+    if (bytes > LONGEST_ANSWER_BYTES) throw new TypeError(`${origin} sent more than ${LONGEST_ANSWER_BYTES} bytes`);
     chunks.push(chunk);
   }
   return new Uint8Array(Buffer.concat(chunks));

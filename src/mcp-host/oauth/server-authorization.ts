@@ -9,11 +9,11 @@ import {
   computeScopeUnion,
   discoverOAuthServerInfo,
   extractWWWAuthenticateParams,
-  InsufficientScopeError,
+  type InsufficientScopeError,
   isStrictScopeSuperset,
-  OAuthError,
   type OAuthClientMetadata,
   type OAuthClientProvider,
+  OAuthError,
   refreshAuthorization,
   type StoredOAuthClientInformation,
   type StoredOAuthTokens,
@@ -63,7 +63,11 @@ const shownScope = (scope: string) => oneLine(clip(scope, SCOPE_CHARACTERS));
 const bare = (issuer: string) => issuer.replace(/\/$/, '');
 
 /** The registered client of a server, as the manifest names it. */
-export function registeredClient({ clientId, clientSecret, issuer }: OAuthSettings): StoredOAuthClientInformation | undefined {
+export function registeredClient({
+  clientId,
+  clientSecret,
+  issuer,
+}: OAuthSettings): StoredOAuthClientInformation | undefined {
   if (clientId === undefined) return undefined;
   return {
     client_id: clientId,
@@ -101,7 +105,8 @@ export class ServerAuthorization implements AuthProvider {
       if (before.tokens !== undefined && before.tokens.access_token !== used) return;
       if (link.oauth.grant === 'client_credentials') return this.#ownToken(challenge);
       const { tokens, client } = before;
-      if (JSON.stringify(before.challenge) !== JSON.stringify(challenge)) store.write(this.#place, { ...before, challenge });
+      if (JSON.stringify(before.challenge) !== JSON.stringify(challenge))
+        store.write(this.#place, { ...before, challenge });
       if (tokens === undefined || client === undefined) throw new SignInRequired('nobody has signed in');
       if (tokens.refresh_token === undefined) throw new SignInRequired('the sign-in has expired');
       await this.#renew({ ...before, tokens, client }, resourceMetadataUrl);
@@ -123,12 +128,17 @@ export class ServerAuthorization implements AuthProvider {
   ): Promise<void> {
     const { store, link } = this.#options;
     await this.#reach(async ({ fetch: fetchFn }) => {
-      const found = await discoverOAuthServerInfo(link.url, { ...(resourceMetadataUrl && { resourceMetadataUrl }), fetchFn });
+      const found = await discoverOAuthServerInfo(link.url, {
+        ...(resourceMetadataUrl && { resourceMetadataUrl }),
+        fetchFn,
+      });
       const { authorizationServerMetadata: metadata, authorizationServerUrl, resourceMetadata } = found;
       const issuer = metadata?.issuer ?? authorizationServerUrl;
       // Tokens and secrets of one authorization server are never sent to another one.
       if (bare(issuer) !== bare(tokens.issuer ?? '') || bare(issuer) !== bare(client.issuer ?? ''))
-        throw new SignInRequired(`the server now names the authorization server ${oneLine(clip(issuer, SCOPE_CHARACTERS))}`);
+        throw new SignInRequired(
+          `the server now names the authorization server ${oneLine(clip(issuer, SCOPE_CHARACTERS))}`,
+        );
       await selectResourceURL(link.url, {} as OAuthClientProvider, resourceMetadata);
       const renewing = refreshAuthorization(authorizationServerUrl, {
         ...{ clientInformation: client, refreshToken: tokens.refresh_token!, fetchFn },
@@ -166,7 +176,8 @@ export class ServerAuthorization implements AuthProvider {
         new URLSearchParams({ grant_type: 'client_credentials', ...(scope !== undefined && { scope }) }),
     };
     const scope = link.oauth.scope ?? challenge.scope;
-    const resourceMetadataUrl = challenge.resourceMetadataUrl === undefined ? undefined : new URL(challenge.resourceMetadataUrl);
+    const resourceMetadataUrl =
+      challenge.resourceMetadataUrl === undefined ? undefined : new URL(challenge.resourceMetadataUrl);
     await this.#reach(async ({ fetch: fetchFn }) => {
       await auth(provider, {
         ...{ serverUrl: link.url, fetchFn },

@@ -5,19 +5,24 @@
 import {
   auth,
   extractWWWAuthenticateParams,
+  OAuthClientFlowError,
   type OAuthClientProvider,
   type OAuthDiscoveryState,
   OAuthError,
-  OAuthClientFlowError,
   validateAuthorizationResponseIssuer,
 } from '@modelcontextprotocol/client';
 import { randomSecret, sameSecret } from '../../kit/identity/secrets.ts';
 import { clip } from '../../kit/text/excerpt.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError, thrownText } from '../../wire/errors.ts';
-import type { Place } from './token-store.ts';
 import { authorizationFetch, insecureAddress, isPrivateServer } from './authorization-fetch.ts';
-import { type AuthorizationOptions, clientMetadataOf, registeredClient, scopeToRequest } from './server-authorization.ts';
+import {
+  type AuthorizationOptions,
+  clientMetadataOf,
+  registeredClient,
+  scopeToRequest,
+} from './server-authorization.ts';
+import type { Place } from './token-store.ts';
 
 /** What the person is shown before the sign-in. */
 export type SignInRequest = {
@@ -44,7 +49,10 @@ function translate(alias: string, thrown: unknown): ReveilleError {
   // The texts of a refused answer come from whoever sent it.
   const isFlow = thrown instanceof OAuthClientFlowError;
   const text = thrown instanceof OAuthError ? `the authorization server answered "${thrown.code}"` : thrownText(thrown);
-  return failure(`the sign-in at "${alias}" failed: ${oneLine(clip(text, isFlow ? 2 * SHOWN_CHARACTERS : 400))}`, thrown);
+  return failure(
+    `the sign-in at "${alias}" failed: ${oneLine(clip(text, isFlow ? 2 * SHOWN_CHARACTERS : 400))}`,
+    thrown,
+  );
 }
 
 /** The client of one sign-in over the stored credentials. */
@@ -173,7 +181,10 @@ export async function beginSignIn(options: AuthorizationOptions, redirectUrl: st
  * @throws ReveilleError `invalid_request` for an answer that is not of the last sign-in, `forbidden` when the person
  *   refused, `unavailable` with the reason otherwise
  */
-export async function finishSignIn(options: AuthorizationOptions, answer: string): Promise<{ scope: string | undefined }> {
+export async function finishSignIn(
+  options: AuthorizationOptions,
+  answer: string,
+): Promise<{ scope: string | undefined }> {
   const { store, link, clock, resolve } = options;
   const place: Place = { alias: options.spec.alias, url: link.url };
   const { pending } = store.read(place);

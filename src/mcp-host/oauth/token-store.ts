@@ -5,7 +5,11 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { closeSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { OAuthDiscoveryState, StoredOAuthClientInformation, StoredOAuthTokens } from '@modelcontextprotocol/client';
+import type {
+  OAuthDiscoveryState,
+  StoredOAuthClientInformation,
+  StoredOAuthTokens,
+} from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { readPrivateFile, replacePrivateFile, writePrivateFile } from '../../kit/identity/private-file.ts';
@@ -25,7 +29,9 @@ export type Credentials = {
   readonly client?: StoredOAuthClientInformation | undefined;
   readonly tokens?: StoredOAuthTokens | undefined;
   /** What the server's last refusal requires. */
-  readonly challenge?: { readonly scope?: string | undefined; readonly resourceMetadataUrl?: string | undefined } | undefined;
+  readonly challenge?:
+    | { readonly scope?: string | undefined; readonly resourceMetadataUrl?: string | undefined }
+    | undefined;
   readonly pending?: PendingSignIn | undefined;
 };
 

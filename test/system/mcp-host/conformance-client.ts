@@ -47,9 +47,13 @@ const accept: AskPerson = (question) => {
   if (question.mode === 'url') return Promise.resolve({ action: 'accept' });
   const samples = { text: 'x', number: 1, integer: 1, boolean: true, choice: undefined, choices: undefined };
   const open = question.fields.filter(({ required, default: given }) => required && given === undefined);
-  const content = Object.fromEntries(open.map(({ name, kind, options }) => [name, samples[kind] ?? options![0]!.value]));
+  const content = Object.fromEntries(
+    open.map(({ name, kind, options }) => [name, samples[kind] ?? options![0]!.value]),
+  );
   const checked = checkContent(question.fields, content);
-  return Promise.resolve('problems' in checked ? { action: 'decline' } : { action: 'accept', content: checked.content });
+  return Promise.resolve(
+    'problems' in checked ? { action: 'decline' } : { action: 'accept', content: checked.content },
+  );
 };
 
 const ownClient = context.client_id !== undefined && context.client_secret !== undefined;
