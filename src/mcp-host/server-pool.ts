@@ -182,6 +182,7 @@ export class ServerPool {
   warnings(): string[] {
     return [...this.#servers.values()].flatMap(({ spec: { alias }, state, problem, changes }) => {
       if (state === 'off') return [];
+      // Listed by `signedOut`, too: the model must know it, and the person how to sign in.
       const remedy = `review it with "reveille neo server review ${alias}", or run "reveille tools pin" with its manifest`;
       return [
         ...(problem === undefined ? [] : [`server "${alias}" ${problem}`]),
