@@ -13,8 +13,8 @@ import { wrap } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import { arrivalLine, Screen } from './conversation.ts';
 import { answerInline, decidedWords } from './gates.ts';
-import { answerQuestionInline } from './questions.ts';
 import { LineEditor } from './line-editor.ts';
+import { answerQuestionInline } from './questions.ts';
 
 const PROMPT = '> ';
 /** Events that wait behind a question; further ones stay in the stream. */

@@ -10,7 +10,9 @@ import { askForAnswer, renderQuestion } from '../screens/question-screen.ts';
 export type QuestionFlags = { decline?: boolean; done?: boolean; router?: string };
 
 const clientOf = (context: CliContext, { router }: QuestionFlags) =>
-  personClient(router === undefined ? context : { ...context, settings: { ...context.settings, REVEILLE_URL: router } });
+  personClient(
+    router === undefined ? context : { ...context, settings: { ...context.settings, REVEILLE_URL: router } },
+  );
 
 export async function listQuestions(context: CliContext, flags: QuestionFlags): Promise<void> {
   const questions = await clientOf(context, flags).questions();

@@ -54,7 +54,10 @@ function placeOf(context: CliContext, alias: string, ofExecutor: boolean): Autho
   const spec = servers.find((server) => server.alias === alias);
   if (spec === undefined) {
     const names = servers.map((server) => server.alias).join(', ') || 'none';
-    throw new ReveilleError('not_found', `the manifest ${path} has no server ${JSON.stringify(alias)}; it has ${names}`);
+    throw new ReveilleError(
+      'not_found',
+      `the manifest ${path} has no server ${JSON.stringify(alias)}; it has ${names}`,
+    );
   }
   const { link, missing } = spec;
   if (missing.length > 0)
@@ -102,7 +105,8 @@ class AnswerListener {
 
   async #onRequest({ method, url = '', headers }: IncomingMessage, response: ServerResponse): Promise<void> {
     const send = (status: number, text: string) => void response.writeHead(status, PAGE_HEADERS).end(`${text}\n`);
-    const isAnswer = method === 'GET' && url.startsWith(`${CALLBACK_PATH}?`) && headers.host === `127.0.0.1:${this.#port}`;
+    const isAnswer =
+      method === 'GET' && url.startsWith(`${CALLBACK_PATH}?`) && headers.host === `127.0.0.1:${this.#port}`;
     if (!isAnswer || this.#finish === undefined) return send(404, 'Nothing is here.');
     try {
       const found = await this.#finish(`http://127.0.0.1:${this.#port}${url}`);

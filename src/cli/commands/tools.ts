@@ -20,7 +20,10 @@ function gist(description: string): string {
   return /^.*?[.!?](?= |$)/.exec(line)?.[0] ?? line;
 }
 
-export function renderSurface({ tools, escalated, off = [], sign_in = [], limits, warnings }: SurfaceView, look: Reader): string[] {
+export function renderSurface(
+  { tools, escalated, off = [], sign_in = [], limits, warnings }: SurfaceView,
+  look: Reader,
+): string[] {
   const lines = [
     tools.length === 0
       ? 'The model can call nothing.'

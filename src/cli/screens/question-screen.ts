@@ -73,7 +73,9 @@ export async function askForAnswer(
   try {
     const { asked } = question;
     const isForm = asked.mode === 'form';
-    const start = (await ask(isForm ? 'Answer it? yes, no, Enter for later: ' : 'Opened it? yes, no, Enter for later: '))
+    const start = (
+      await ask(isForm ? 'Answer it? yes, no, Enter for later: ' : 'Opened it? yes, no, Enter for later: ')
+    )
       ?.trim()
       .toLowerCase();
     if (start === 'n' || start === 'no') return { action: 'decline' };

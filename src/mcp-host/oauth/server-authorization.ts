@@ -24,7 +24,12 @@ import type { Resolve } from '../../kit/http/guarded-lookup.ts';
 import { clip } from '../../kit/text/excerpt.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import type { HttpLink, OAuthSettings, ServerSpec } from '../manifest.ts';
-import { type AuthorizationFetch, authorizationFetch } from './authorization-fetch.ts';
+import {
+  type AuthorizationFetch,
+  authorizationFetch,
+  insecureAddress,
+  isPrivateServer,
+} from './authorization-fetch.ts';
 import type { Credentials, Place, TokenStore } from './token-store.ts';
 
 /** The server requires the consent of a person. */
@@ -38,6 +43,12 @@ export class SignInRequired extends Error {
     super(`needs sign-in: ${why}`);
     this.isForMore = isForMore;
   }
+}
+
+/** Why no token may be sent to a server; `undefined` if it may. */
+export function insecureServer(url: string): string | undefined {
+  const refusal = insecureAddress(url, isPrivateServer(url));
+  return refusal === undefined ? undefined : `its address would let others read the sign-in: ${refusal}`;
 }
 
 /** Finds the error among an error and its causes. */
@@ -89,6 +100,8 @@ export class ServerAuthorization implements AuthProvider {
   }
 
   async token(): Promise<string | undefined> {
+    // Anyone on the way could read it.
+    if (insecureServer(this.#place.url) !== undefined) return undefined;
     this.#used = this.#options.store.read(this.#place).tokens?.access_token;
     return this.#used;
   }
@@ -96,6 +109,8 @@ export class ServerAuthorization implements AuthProvider {
   /** Renews the tokens. @throws SignInRequired, or Error when the authorization server does not answer */
   async onUnauthorized({ response }: { response: Response }): Promise<void> {
     const { store, link } = this.#options;
+    const insecure = insecureServer(link.url);
+    if (insecure !== undefined) throw new SignInRequired(insecure);
     const used = this.#used;
     const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
     const challenge = { scope, resourceMetadataUrl: resourceMetadataUrl?.href };
@@ -104,12 +119,14 @@ export class ServerAuthorization implements AuthProvider {
       // Another connection or process has just renewed them.
       if (before.tokens !== undefined && before.tokens.access_token !== used) return;
       if (link.oauth.grant === 'client_credentials') return this.#ownToken(challenge);
-      const { tokens, client } = before;
+      const { tokens } = before;
+      const registered = registeredClient(link.oauth);
+      const client = before.client && registered ? { ...before.client, ...registered } : before.client;
       if (JSON.stringify(before.challenge) !== JSON.stringify(challenge))
         store.write(this.#place, { ...before, challenge });
       if (tokens === undefined || client === undefined) throw new SignInRequired('nobody has signed in');
       if (tokens.refresh_token === undefined) throw new SignInRequired('the sign-in has expired');
-      await this.#renew({ ...before, tokens, client }, resourceMetadataUrl);
+      await this.#renew({ tokens, client }, resourceMetadataUrl);
     });
   }
 
@@ -147,15 +164,13 @@ export class ServerAuthorization implements AuthProvider {
       });
       const fresh = await renewing.catch((thrown: unknown) => {
         if (!(thrown instanceof OAuthError) || !REFUSALS.has(thrown.code)) throw thrown;
-        store.write(this.#place, { ...before, client });
+        store.update(this.#place, ({ tokens: _, ...rest }) => rest);
         throw new SignInRequired('the authorization server does not renew the sign-in');
       });
       // A renewed token without a scope has the one that was granted (RFC 6749 §5.1).
       const scope = fresh.scope ?? tokens.scope;
-      store.write(this.#place, {
-        ...{ ...before, client, challenge: undefined },
-        tokens: { ...fresh, issuer, ...(scope !== undefined && { scope }) },
-      });
+      const renewed = { ...fresh, issuer, ...(scope !== undefined && { scope }) };
+      store.update(this.#place, (before) => ({ ...before, challenge: undefined, tokens: renewed }));
     });
   }
 

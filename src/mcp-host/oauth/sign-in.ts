@@ -19,6 +19,7 @@ import { authorizationFetch, insecureAddress, isPrivateServer } from './authoriz
 import {
   type AuthorizationOptions,
   clientMetadataOf,
+  insecureServer,
   registeredClient,
   scopeToRequest,
 } from './server-authorization.ts';
@@ -83,7 +84,12 @@ function providerOf(options: AuthorizationOptions, redirectUrl: string, onAddres
       store.update(place, (before) => ({ ...before, client }));
     },
     tokens: () => store.read(place).tokens,
-    saveTokens: (tokens) => store.update(place, ({ client }) => ({ client, tokens })),
+    saveTokens(tokens) {
+      const { clientId } = link.oauth;
+      // The secret stays in the manifest.
+      const own = clientId !== undefined && { client_id: clientId, issuer: tokens.issuer! };
+      store.update(place, ({ client }) => ({ client: own || client, tokens }));
+    },
     redirectToAuthorization(url) {
       const refusal = insecureAddress(url, isPrivateServer(link.url));
       if (refusal !== undefined) throw failure(`the address of the sign-in, at ${url.host}, is refused: ${refusal}`);
@@ -140,6 +146,8 @@ async function challengeOf({ link, clock, resolve }: AuthorizationOptions) {
  */
 export async function beginSignIn(options: AuthorizationOptions, redirectUrl: string): Promise<SignInRequest> {
   const { store, link, clock, resolve } = options;
+  const insecure = insecureServer(link.url);
+  if (insecure !== undefined) throw failure(`the server "${options.spec.alias}" has no sign-in: ${insecure}`);
   let address: URL | undefined;
   const { provider, place } = providerOf(options, redirectUrl, (url) => {
     address = url;
