@@ -45,6 +45,10 @@ async function askingServer(
     }
     if (method === 'tools/list') return void json({ tools: [{ name: 'book', inputSchema: { type: 'object' } }] });
     if (method === undefined && id !== undefined) waiting.get(id)?.(result ?? error);
+    if (method !== 'tools/call' && method !== undefined && id !== undefined)
+      return void response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: 'unknown method' } }));
     if (method !== 'tools/call') return void response.writeHead(202).end();
     response.writeHead(200, { 'content-type': 'text/event-stream', 'mcp-session-id': 's' });
     const write = (value: object) => response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...value })}\n\n`);
