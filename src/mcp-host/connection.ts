@@ -251,9 +251,8 @@ export class Connection {
   /** The missing sign-in that an error means. */
   #signInOf(thrown: unknown): SignInRequired | undefined {
     if (thrown instanceof InsufficientScopeError) return this.#authorization?.insufficient(thrown);
-    if (thrown instanceof SdkHttpError && thrown.status === 401 && this.#options.spec.link.kind === 'http') {
+    if (this.#authorization && thrown instanceof SdkHttpError && thrown.status === 401)
       return new SignInRequired('the server does not accept the sign-in');
-    }
     return signInRequired(thrown);
   }
 

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline/promises';
+import { z } from 'zod';
 import { foldersOf, manifestPathOf } from '../../agents/neo/tools/file-check.ts';
 import { parseToolConfig } from '../../agents/neo/tools/settings.ts';
 import { parseExecutorConfig } from '../../executor/config.ts';
@@ -13,12 +14,13 @@ import type { AuthorizationOptions } from '../../mcp-host/oauth/server-authoriza
 import { beginSignIn, finishSignIn } from '../../mcp-host/oauth/sign-in.ts';
 import { TokenStore } from '../../mcp-host/oauth/token-store.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
 import type { CliContext } from '../context.ts';
 import { withoutSecrets } from '../doctor/disabled.ts';
 import { settingsOfAgent } from '../home/neo-manifest.ts';
 import { openInBrowser } from './open.ts';
 
-export type LoginFlags = { paste?: boolean; browser?: boolean; executor?: boolean };
+export type LoginFlags = { paste?: boolean; browser?: boolean; executor?: boolean; url?: string };
 
 /** Where the answer is sent when nothing listens: the browser shows an error, and the person copies its address. */
 const PASTE_URL = 'http://127.0.0.1:33418/callback';
@@ -48,9 +50,17 @@ function manifestOf(context: CliContext, ofExecutor: boolean) {
   return { ...loadManifest(manifestPathOf(config.manifest), variables), dataDir };
 }
 
-/** @throws ReveilleError `not_found`, or `invalid_request` for a server without a sign-in */
-function placeOf(context: CliContext, alias: string, ofExecutor: boolean): AuthorizationOptions {
-  const { servers, path, dataDir } = manifestOf(context, ofExecutor);
+/**
+ * @param url of a server that the manifest does not have yet
+ * @throws ReveilleError `not_found`, or `invalid_request` for a server without a sign-in
+ */
+function placeOf(context: CliContext, alias: string, { executor = false, url }: LoginFlags): AuthorizationOptions {
+  const { servers, path, dataDir } = manifestOf(context, executor);
+  const isKnown = servers.some((server) => server.alias === alias);
+  if (url !== undefined && !isKnown) {
+    const link = { kind: 'http' as const, url: parseOrThrow(httpUrl, url), headers: {}, oauth: {} };
+    return { spec: { alias }, link, store: new TokenStore(dataDir, context.clock), clock: context.clock };
+  }
   const spec = servers.find((server) => server.alias === alias);
   if (spec === undefined) {
     const names = servers.map((server) => server.alias).join(', ') || 'none';
@@ -70,6 +80,8 @@ function placeOf(context: CliContext, alias: string, ofExecutor: boolean): Autho
   const { clock } = context;
   return { spec, link: { ...link, oauth: link.oauth }, store: new TokenStore(dataDir, clock), clock };
 }
+
+const httpUrl = z.url({ protocol: /^https?$/ });
 
 /** Accepts the answer of a browser on this computer. */
 class AnswerListener {
@@ -161,8 +173,8 @@ async function pasted(
 
 export async function serverLogin(context: CliContext, flags: LoginFlags, alias: string): Promise<void> {
   const { out, clock } = context;
-  const { paste = false, browser = true, executor = false } = flags;
-  const options = placeOf(context, alias, executor);
+  const { paste = false, browser = true } = flags;
+  const options = placeOf(context, alias, flags);
   if (options.link.oauth.grant === 'client_credentials')
     throw new ReveilleError('invalid_request', `server "${alias}" uses a client of its own; no person signs in there`);
   const listener = paste ? undefined : new AnswerListener();
@@ -204,8 +216,8 @@ export async function serverLogin(context: CliContext, flags: LoginFlags, alias:
   }
 }
 
-export function serverLogout(context: CliContext, { executor = false }: LoginFlags, alias: string): void {
-  const { store, spec } = placeOf(context, alias, executor);
+export function serverLogout(context: CliContext, flags: LoginFlags, alias: string): void {
+  const { store, spec } = placeOf(context, alias, flags);
   const wasIn = store.remove(spec);
   context.out.result({ server: alias, removed: wasIn }, [
     wasIn

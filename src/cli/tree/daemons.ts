@@ -71,7 +71,8 @@ function addServers(neo: Command): void {
     options: (command) =>
       ofExecutor(command)
         .option('--paste', 'the browser is on another computer: paste the address that it shows at the end')
-        .option('--no-browser', 'only print the address'),
+        .option('--no-browser', 'only print the address')
+        .option('--url <address>', 'the address of a server that is not in the manifest yet'),
     run: async (context, flags, [alias]) => (await logins()).serverLogin(context, flags, alias!),
   });
   addCommand<LoginFlags>(server, {
