@@ -302,13 +302,14 @@ function readServer(
   const env = readAssignments('env', server, context, references);
   const headers = readAssignments('headers', server, context, references);
   checkShape(server, kind, context);
+  const oauth = kind === 'http' ? readOAuth(server, headers, context, references) : undefined;
   const link: StdioLink | HttpLink =
     kind === 'http'
       ? {
           kind,
           url: server.url === undefined ? '' : readUrl(server, context, references),
           headers,
-          oauth: readOAuth(server, headers, context, references),
+          ...(oauth && { oauth }),
         }
       : {
           kind,

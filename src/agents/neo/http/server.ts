@@ -124,7 +124,7 @@ export type NeoServerOptions = {
   /** Counts the followers of the events. */
   approvers?: Pick<Approvers, 'addStream'> | undefined;
   /** The questions of MCP servers. */
-  questions?: Pick<Questions, 'shown' | 'answer'> | undefined;
+  questions: Pick<Questions, 'shown' | 'answer'>;
   feed: EventFeed;
   /** Called for each prompt of a person. */
   onPrompt?: ((at: number) => void) | undefined;
@@ -170,7 +170,7 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
         sendOk(c, { ...(await capabilities.describe()), model: options.model }),
       );
       gateRoutes(app, executor);
-      if (questions) questionRoutes(app, questions);
+      questionRoutes(app, questions);
     },
   });
 }
