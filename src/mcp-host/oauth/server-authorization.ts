@@ -10,7 +10,6 @@ import {
   discoverOAuthServerInfo,
   extractWWWAuthenticateParams,
   type InsufficientScopeError,
-  isStrictScopeSuperset,
   type OAuthClientMetadata,
   type OAuthClientProvider,
   OAuthError,
@@ -163,7 +162,9 @@ export class ServerAuthorization implements AuthProvider {
         ...(resourceMetadata && { resource: new URL(resourceMetadata.resource) }),
       });
       const fresh = await renewing.catch((thrown: unknown) => {
-        if (!(thrown instanceof OAuthError) || !REFUSALS.has(thrown.code)) throw thrown;
+        // Its text is not passed on: it may repeat the token.
+        if (!(thrown instanceof OAuthError)) throw thrown instanceof TypeError ? thrown : new Error(UNREADABLE);
+        if (!REFUSALS.has(thrown.code)) throw new Error(`the authorization server answered "${thrown.code}"`);
         store.update(this.#place, ({ tokens: _, ...rest }) => rest);
         throw new SignInRequired('the authorization server does not renew the sign-in');
       });
@@ -213,6 +214,8 @@ export class ServerAuthorization implements AuthProvider {
   }
 }
 
+const UNREADABLE = 'the answer of the authorization server cannot be read';
+
 /** The refusals after which a refresh token is of no use (RFC 6749 §5.2). */
 const REFUSALS = new Set(['invalid_grant', 'invalid_client', 'unauthorized_client']);
 
@@ -220,10 +223,6 @@ const REFUSALS = new Set(['invalid_grant', 'invalid_client', 'unauthorized_clien
 export function scopeToRequest({ tokens, challenge }: Credentials, { scope }: OAuthSettings): string | undefined {
   return computeScopeUnion(scope, tokens?.scope, challenge?.scope);
 }
-
-/** Whether the server requires a right that the sign-in does not have. */
-export const lacksScope = ({ tokens, challenge }: Credentials): boolean =>
-  challenge?.scope !== undefined && isStrictScopeSuperset(challenge.scope, tokens?.scope);
 
 /** How this client describes itself to an authorization server. */
 export function clientMetadataOf(redirectUrl: string, { scope }: OAuthSettings): OAuthClientMetadata {

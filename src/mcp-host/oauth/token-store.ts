@@ -49,6 +49,15 @@ const LOCK_WAIT_MS = 30_000;
 /** No process holds a lock for longer. */
 const STALE_LOCK_MS = 60_000;
 
+/** Whether the server has asked for a sign-in, or for a right, that is not there. */
+export function lacksSignIn({ tokens, challenge }: Credentials): boolean {
+  if (challenge === undefined) return false;
+  const granted = new Set(tokens?.scope?.split(' '));
+  return (
+    tokens === undefined || (challenge.scope ?? '').split(' ').some((scope) => scope !== '' && !granted.has(scope))
+  );
+}
+
 /** The folder of the credentials in a daemon's data folder. */
 export const signInFolder = (dataDir: string) => join(dataDir, 'mcp-sign-in');
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { getRequestListener } from '@hono/node-server';
 import { createMcpHandler, inputRequired, McpServer } from '@modelcontextprotocol/server';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
@@ -10,6 +11,7 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { AskPerson } from '../../../src/mcp-host/elicitation.ts';
 import { ServerPool } from '../../../src/mcp-host/server-pool.ts';
 import type { QuestionText } from '../../../src/wire/question.ts';
+import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { specOf } from './oauth-servers.ts';
 
@@ -23,7 +25,7 @@ type Exchange = { send(message: object): void; answers: object[]; next(): Promis
  */
 async function askingServer(
   t: TestContext,
-  onCall: (exchange: Exchange, args: Record<string, string>) => Promise<string>,
+  onCall: (exchange: Exchange, args: Record<string, string>) => Promise<string | object>,
 ): Promise<{ url: string; capabilities: () => object }> {
   const waiting = new Map<unknown, (answer: Record<string, unknown>) => void>();
   let capabilities = {};
@@ -64,7 +66,7 @@ async function askingServer(
       next: async () => pending.shift()!,
     };
     const said = await onCall(exchange, params.arguments ?? {});
-    write({ id, result: { content: [{ type: 'text', text: said }] } });
+    write(typeof said === 'string' ? { id, result: { content: [{ type: 'text', text: said }] } } : { id, error: said });
     response.end();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -203,4 +205,56 @@ test('an input request of 2026 is answered, and the server gets its state back',
   assert.match(text, /Bonn, for Where to\?/);
   const declined = await textOf(pool.call('wiki', 'book', {}, { ask: async () => ({ action: 'decline' }) }));
   assert.match(declined, /"action":"decline"/);
+});
+
+test('a call that is refused until the person has opened an address is made again after that, once', async (t) => {
+  const elicitation = {
+    mode: 'url',
+    message: 'Connect it',
+    url: 'https://shop.example/connect?id=1',
+    elicitationId: '1',
+  };
+  let calls = 0;
+  const { url } = await askingServer(t, async () => {
+    calls++;
+    return calls % 2 === 1 ? { code: -32042, message: 'open it', data: { elicitations: [elicitation] } } : 'bought';
+  });
+  const pool = await poolOf(t, url);
+  const asked: QuestionText[] = [];
+  const ask: AskPerson = async (question) => {
+    asked.push(question);
+    return { action: asked.length === 1 ? 'accept' : 'decline' };
+  };
+  assert.equal(await textOf(pool.call('wiki', 'book', {}, { ask })), 'bought');
+  assert.deepEqual(asked, [
+    { mode: 'url', message: 'Connect it', url: 'https://shop.example/connect?id=1', host: 'shop.example' },
+  ]);
+  assert.match(await textOf(pool.call('wiki', 'book', {}, { ask })), /-32042/);
+  assert.equal(calls, 3, 'a declined address ends the call');
+});
+
+test('over stdio a question is asked only while its conversation is certain', async (t) => {
+  const server = fileURLToPath(new URL('../neo/asking-server.ts', import.meta.url));
+  const { manifest } = specOf(t, { transport: 'stdio', command: process.execPath, args: [server] });
+  const pool = await ServerPool.start(manifest, {
+    ...{ clock: systemClock, log: silentLogger, dataDir: temporaryFolder(t), asksPerson: true },
+  });
+  t.after(() => pool.close());
+  const held = Promise.withResolvers<void>();
+  const asked: string[] = [];
+  const call = (who: string) => {
+    const ask: AskPerson = async () => {
+      asked.push(who);
+      await held.promise;
+      return { action: 'accept', content: { city: who } };
+    };
+    return textOf(pool.call('wiki', 'book', {}, { ask, conversation: who }));
+  };
+  const first = call('ada');
+  await eventually('ada is asked', () => asked.length === 1);
+  assert.equal(await call('bob'), 'booked nothing', 'the server could mean either of them');
+  held.resolve();
+  assert.equal(await first, 'booked in ada');
+  assert.equal(await call('bob'), 'booked in bob');
+  assert.deepEqual(asked, ['ada', 'bob']);
 });

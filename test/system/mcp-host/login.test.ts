@@ -31,6 +31,8 @@ test('a browser on this computer signs in, and other pages cannot', async (t) =>
   const before = JSON.parse((await neo('tools', '--json')).stdout);
   assert.match(before.sign_in[0].why, /needs sign-in: nobody has signed in; run: reveille neo server login wiki/);
   assert.match((await neo('tools')).stdout, /Needs sign-in:\n\n {2}wiki {2}needs sign-in/);
+  const lacks = async () => (await reveille(home, ['doctor', '--json'])).stdout.includes('login wiki');
+  assert.ok(await lacks(), 'the doctor says so, too');
   const login = startReveille(t, home, ['neo', 'server', 'login', 'wiki', '--no-browser']);
   await login.until(({ stdout }) => addressIn(stdout) !== undefined);
   const host = new URL(issuer.url).host;
@@ -48,6 +50,7 @@ test('a browser on this computer signs in, and other pages cannot', async (t) =>
   await login.ended;
   assert.equal(login.outcome.status, 0, login.outcome.stderr);
   assert.match(login.outcome.stdout, /Signed in at "wiki"/);
+  assert.ok(!(await lacks()));
   const after = JSON.parse((await neo('tools', '--json')).stdout);
   assert.deepEqual([after.sign_in, after.tools.some((one: { name: string }) => one.name === 'wiki__look')], [[], true]);
   const gone = await neo('server', 'logout', 'wiki');

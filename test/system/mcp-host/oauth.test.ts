@@ -107,8 +107,10 @@ test('a refused renewal asks for a sign-in, a temporary failure does not', async
   const pool = await start();
   await ready(pool);
   issuer.valid.clear();
-  issuer.token = () => ({ status: 503, body: 'busy' });
-  await assert.rejects(call(pool));
+  const { refresh_token } = store.read(place).tokens!;
+  issuer.token = () => ({ status: 503, body: `busy with ${refresh_token}` });
+  await assert.rejects(call(pool), (thrown: Error) => !String(thrown).includes(refresh_token!));
+  assert.ok(!readFileSync(pool.servers()[0]!.log, 'utf8').includes(refresh_token!), 'an echo of it is not logged');
   assert.ok(store.read(place).tokens?.refresh_token, 'the sign-in is kept');
   issuer.token = () => ({ status: 400, body: { error: 'invalid_grant' } });
   await eventually('it is signed out', () => pool.servers()[0]!.state === 'signed_out');
