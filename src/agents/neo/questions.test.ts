@@ -29,9 +29,9 @@ const bookingModel = (requests: string[]): NeoModel => ({
   callsTools: true,
   generate({ messages, onText, turn }) {
     const text = textOf(messages);
-    if (turn.id === 't1') requests.push(text);
+    if (turn.message !== 'hello') requests.push(text);
     const calls = text.split('booked nothing').length - 1;
-    const isOver = turn.id === 't2' || /booked a room|Do not make that call again/.test(text);
+    const isOver = turn.message === 'hello' || /booked a room|Do not make that call again/.test(text);
     const isNoted = text.includes('Make that call again');
     if (isOver || (calls > 0 && !isNoted)) {
       onText('over');
