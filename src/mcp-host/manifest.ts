@@ -217,7 +217,7 @@ function readOAuth(
   if (isPerUser) context.problems.add(path, 'is not for a server with "per_user": a sign-in belongs to one person');
   const { client_id: clientId, client_secret: secretText, client_metadata_url: clientMetadataUrl, ...rest } = oauth;
   if (secretText !== undefined && literalOf(secretText) !== '')
-    context.problems.add([...path, 'client_secret'], 'holds a secret; write "${CLIENT_SECRET}" and set that variable');
+    context.problems.add([...path, 'client_secret'], `holds a secret; write "\${CLIENT_SECRET}" and set that variable`);
   const needsClient = secretText !== undefined || rest.issuer !== undefined || rest.grant === 'client_credentials';
   if (needsClient && clientId === undefined) context.problems.add(path, 'needs "client_id"');
   if (rest.grant === 'client_credentials' && secretText === undefined)

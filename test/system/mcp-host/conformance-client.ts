@@ -60,7 +60,7 @@ const ownClient = context.client_id !== undefined && context.client_secret !== u
 const oauth = {
   client_metadata_url: 'https://conformance-test.local/client-metadata.json',
   ...(ownClient && {
-    ...{ client_id: context.client_id, client_secret: '${SUITE_SECRET}' },
+    ...{ client_id: context.client_id, client_secret: `\${SUITE_SECRET}` },
     ...(context.issuer !== undefined && { issuer: context.issuer }),
     ...(scenario.startsWith('auth/client-credentials') && { grant: 'client_credentials' }),
   }),

@@ -157,7 +157,7 @@ test('the tokens reach no other authorization server that the server names later
 });
 
 test('the client secret of the manifest goes to its own authorization server only', async (t) => {
-  const client = { client_id: 'wiki-client', client_secret: '${WIKI_SECRET}' };
+  const client = { client_id: 'wiki-client', client_secret: `\${WIKI_SECRET}` };
   const bench = await workbench(t, () => ({ oauth: { ...client, issuer: 'https://login.example' } }));
   await assert.rejects(bench.signIn(), /for which the manifest has no client|different|issuer/i);
   // Without an issuer it belongs to the one of the first sign-in.

@@ -42,7 +42,7 @@ async function bench(t: TestContext) {
 }
 
 test('a person who follows a chat is asked over the events and answers over a route', async (t) => {
-  const { neo, client } = await bench(t);
+  const { client } = await bench(t);
   const over = new AbortController();
   t.after(() => over.abort());
   const events = client.events({ signal: over.signal, types: ['question', 'gate'] });
