@@ -29,7 +29,7 @@ import {
   insecureAddress,
   isPrivateServer,
 } from './authorization-fetch.ts';
-import type { Credentials, Place, TokenStore } from './token-store.ts';
+import { type Credentials, lacksSignIn, type Place, type TokenStore } from './token-store.ts';
 
 /** The server requires the consent of a person. */
 export class SignInRequired extends Error {
@@ -112,13 +112,16 @@ export class ServerAuthorization implements AuthProvider {
     if (insecure !== undefined) throw new SignInRequired(insecure);
     const used = this.#used;
     const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
-    const challenge = { scope, resourceMetadataUrl: resourceMetadataUrl?.href };
+    const metadataUrl = resourceMetadataUrl?.href;
     await store.exclusively(this.#place, async () => {
       const before = store.read(this.#place);
       // Another connection or process has just renewed them.
       if (before.tokens !== undefined && before.tokens.access_token !== used) return;
-      if (link.oauth.grant === 'client_credentials') return this.#ownToken(challenge);
       const { tokens } = before;
+      // A right that an earlier call lacked is still lacking.
+      const wanted = tokens === undefined ? scope : computeScopeUnion(before.challenge?.scope, scope);
+      const challenge = { scope: wanted, resourceMetadataUrl: metadataUrl };
+      if (link.oauth.grant === 'client_credentials') return this.#ownToken(challenge);
       const registered = registeredClient(link.oauth);
       const client = before.client && registered ? { ...before.client, ...registered } : before.client;
       if (JSON.stringify(before.challenge) !== JSON.stringify(challenge))
@@ -139,7 +142,7 @@ export class ServerAuthorization implements AuthProvider {
   }
 
   async #renew(
-    { tokens, client, ...before }: Credentials & { tokens: StoredOAuthTokens; client: StoredOAuthClientInformation },
+    { tokens, client }: { tokens: StoredOAuthTokens; client: StoredOAuthClientInformation },
     resourceMetadataUrl: URL | undefined,
   ): Promise<void> {
     const { store, link } = this.#options;
@@ -159,7 +162,7 @@ export class ServerAuthorization implements AuthProvider {
       const renewing = refreshAuthorization(authorizationServerUrl, {
         ...{ clientInformation: client, refreshToken: tokens.refresh_token!, fetchFn },
         ...(metadata && { metadata }),
-        ...(resourceMetadata && { resource: new URL(resourceMetadata.resource) }),
+        ...(resourceMetadata && { resource: resourceMetadata.resource }),
       });
       const fresh = await renewing.catch((thrown: unknown) => {
         // Its text is not passed on: it may repeat the token.
@@ -171,20 +174,29 @@ export class ServerAuthorization implements AuthProvider {
       // A renewed token without a scope has the one that was granted (RFC 6749 §5.1).
       const scope = fresh.scope ?? tokens.scope;
       const renewed = { ...fresh, issuer, ...(scope !== undefined && { scope }) };
-      store.update(this.#place, (before) => ({ ...before, challenge: undefined, tokens: renewed }));
+      store.update(this.#place, (before) => {
+        const after = { ...before, tokens: renewed };
+        return lacksSignIn(after) ? after : { ...after, challenge: undefined };
+      });
     });
   }
 
   /** A token of the client's own, without a person. */
   async #ownToken(challenge: { scope: string | undefined; resourceMetadataUrl: string | undefined }): Promise<void> {
     const { store, link } = this.#options;
-    const client = registeredClient(link.oauth);
+    const registered = registeredClient(link.oauth);
+    // Without an issuer in the manifest, the client belongs to the first authorization server that it was sent to.
+    const first = store.read(this.#place).client?.issuer;
+    const client = registered && { ...(first !== undefined && { issuer: first }), ...registered };
     const provider: OAuthClientProvider = {
       redirectUrl: undefined,
       clientMetadata: { redirect_uris: [], grant_types: ['client_credentials'] },
       clientInformation: () => client,
       tokens: () => undefined,
-      saveTokens: (tokens) => store.update(this.#place, (before) => ({ ...before, tokens, challenge: undefined })),
+      saveTokens: (tokens) => {
+        const { issuer = '' } = tokens;
+        store.write(this.#place, { client: { client_id: registered!.client_id, issuer }, tokens });
+      },
       redirectToAuthorization() {},
       saveCodeVerifier() {},
       codeVerifier: () => '',

@@ -88,13 +88,18 @@ function providerOf(options: AuthorizationOptions, redirectUrl: string, onAddres
       const { clientId } = link.oauth;
       // The secret stays in the manifest.
       const own = clientId !== undefined && { client_id: clientId, issuer: tokens.issuer! };
-      store.update(place, ({ client }) => ({ client: own || client, tokens }));
+      store.update(place, ({ client, pending }) => {
+        // An answer without a scope means the requested one (RFC 6749 §5.1).
+        const scope = tokens.scope ?? pending?.scope;
+        return { client: own || client, tokens: { ...tokens, ...(scope !== undefined && { scope }) } };
+      });
     },
     redirectToAuthorization(url) {
       const refusal = insecureAddress(url, isPrivateServer(link.url));
       if (refusal !== undefined) throw failure(`the address of the sign-in, at ${url.host}, is refused: ${refusal}`);
       if (discovery === undefined) throw failure('the authorization server was not found');
-      const pending = { state, codeVerifier: verifier, redirectUrl, discovery, at: options.clock.now() };
+      const scope = url.searchParams.get('scope') ?? undefined;
+      const pending = { state, codeVerifier: verifier, redirectUrl, scope, discovery, at: options.clock.now() };
       store.update(place, (before) => ({ ...before, pending }));
       onAddress(url);
     },

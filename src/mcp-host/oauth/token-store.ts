@@ -20,6 +20,8 @@ export type PendingSignIn = {
   readonly state: string;
   readonly codeVerifier: string;
   readonly redirectUrl: string;
+  /** The requested scope. */
+  readonly scope?: string | undefined;
   readonly discovery: OAuthDiscoveryState;
   /** When it was begun, epoch milliseconds. */
   readonly at: number;

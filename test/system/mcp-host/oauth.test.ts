@@ -136,6 +136,13 @@ test('a call that lacks a right names it, and the next sign-in asks for the old 
   await consent();
   const asked = issuer.seen.findLast(({ path }) => path.startsWith('/authorize'))!;
   assert.equal(new URL(asked.path, 'http://issuer').searchParams.get('scope'), 'read write');
+  // A renewal meanwhile does not forget what is lacking.
+  issuer.valid.clear();
+  resource.call = undefined;
+  assert.match(await call(pool), /seen/);
+  await consent();
+  const again = issuer.seen.findLast(({ path }) => path.startsWith('/authorize'))!;
+  assert.equal(new URL(again.path, 'http://issuer').searchParams.get('scope'), 'read write');
 });
 
 test('the tokens reach no other authorization server that the server names later', async (t) => {
@@ -166,6 +173,17 @@ test('the client secret of the manifest goes to its own authorization server onl
   const foreign = await startIssuer(t);
   free.resource.issuer = foreign.url;
   await assert.rejects(free.signIn());
+  // The same without a person.
+  const alone = await workbench(t, () => ({ oauth: { ...client, grant: 'client_credentials' } }));
+  alone.issuer.token = () => {
+    alone.issuer.valid.add('own');
+    return { body: { access_token: 'own', token_type: 'Bearer' } };
+  };
+  const pool = await alone.start();
+  await alone.ready(pool);
+  alone.resource.issuer = foreign.url;
+  alone.issuer.valid.clear();
+  await assert.rejects(alone.call(pool));
   for (const { seen } of [bench.issuer, foreign])
     assert.ok(seen.every(({ headers, body }) => !`${headers.authorization} ${body}`.includes('secret')));
 });
