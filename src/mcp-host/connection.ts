@@ -2,14 +2,20 @@
  * One connection to one MCP server, over stdio or streamable HTTP. It is opened once, used and closed; a broken one is
  * replaced.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   type CallToolResult,
   Client,
+  type ElicitRequestParams,
+  type ElicitResult,
+  InsufficientScopeError,
   isInputRequiredResult,
   type JSONRPCMessage,
   ProtocolError,
+  SdkHttpError,
   type Tool,
   type Transport,
+  UrlElicitationRequiredError,
   type VersionNegotiationMode,
 } from '@modelcontextprotocol/client';
 import { z } from 'zod';
@@ -20,8 +26,17 @@ import { thrownText } from '../wire/errors.ts';
 import { CONVERSATION_CAPABILITY, CONVERSATION_META, USER_META } from '../wire/manifest.ts';
 import { VERSION } from '../wire/version.ts';
 import { withDeadline } from './deadline.ts';
+import {
+  type AskPerson,
+  type PersonAnswer,
+  QUESTIONS_AT_ONCE,
+  QUESTIONS_PER_CALL,
+  readQuestion,
+} from './elicitation.ts';
 import { httpWire } from './http-transport.ts';
 import type { ServerSpec } from './manifest.ts';
+import { ServerAuthorization, SignInRequired, signInRequired } from './oauth/server-authorization.ts';
+import type { TokenStore } from './oauth/token-store.ts';
 import { type AnswerSlot, RawAnswers } from './raw-answers.ts';
 import type { ServerOutput } from './server-log.ts';
 import { StdioTransport } from './stdio-transport.ts';
@@ -37,6 +52,10 @@ export type ConnectionOptions = {
   output: ServerOutput;
   /** Extensions of MCP that the client declares, with their settings. */
   extensions?: Record<string, Record<string, never>>;
+  /** The sign-ins at servers; without it, a server that requires one cannot be used. */
+  signIns?: TokenStore | undefined;
+  /** Whether calls may ask a person, so that the client declares elicitation. */
+  asksPerson?: boolean | undefined;
   /** The connection has ended; `ending` finishes the sentence "the server …". Called once, and only if it was open. */
   onClosed(ending: string): void;
   /** The server says that its tools have changed. */
@@ -51,6 +70,17 @@ const MODERN = '2026-07-28';
 const NO_LIMIT = { timeout: 2 ** 31 - 1 };
 const MOST_TOOLS = 1000;
 const SESSION_END_MS = 1000;
+
+/** A call in progress, for the questions of its server. */
+type RunningCall = {
+  readonly ask: AskPerson | undefined;
+  readonly signal: AbortSignal;
+  /** Calls for the same person and conversation have the same. */
+  readonly audience: string;
+  asked: number;
+};
+
+const NOT_ASKED: PersonAnswer = { action: 'cancel' };
 
 type Wire = {
   transport: Transport;
@@ -76,9 +106,21 @@ export class Connection {
   #isOpen = false;
   #ending: string | undefined;
   #closing: Promise<void> | undefined;
+  readonly #authorization: ServerAuthorization | undefined;
+  readonly #calls = new Set<RunningCall>();
+  /** The call that a message of the server belongs to, where the transport knows it. */
+  readonly #ofCall = new AsyncLocalStorage<RunningCall>();
+  #openQuestions = 0;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
+    const { spec, signIns, clock } = options;
+    const { link } = spec;
+    if (link.kind === 'http' && link.oauth && signIns)
+      this.#authorization = new ServerAuthorization({
+        ...{ spec, store: signIns, clock },
+        link: { ...link, oauth: link.oauth },
+      });
     this.#flood = new FloodGuard(options.clock);
   }
 
@@ -109,6 +151,8 @@ export class Connection {
     try {
       await this.#connect(this.#options.spec.link.kind === 'http' ? 'auto' : 'legacy');
     } catch (thrown) {
+      const signIn = this.#signInOf(thrown);
+      if (signIn) throw signIn;
       const first = this.#explain(thrown);
       // A child that answers with an error may support only the newer handshake.
       if (this.#closing || this.#options.spec.link.kind === 'http' || !(thrown instanceof ProtocolError)) throw first;
@@ -129,20 +173,24 @@ export class Connection {
   async #connect(mode: VersionNegotiationMode): Promise<void> {
     const wire = this.#makeWire();
     this.#wire = wire;
-    const { onToolsChanged, extensions } = this.#options;
+    const { onToolsChanged, extensions, asksPerson } = this.#options;
     const changed = () => {
       if (this.#isOpen) onToolsChanged();
     };
     const client = new Client(
       { name: 'reveille', version: VERSION },
       {
-        capabilities: { ...(extensions && { extensions }) },
+        capabilities: {
+          ...(extensions && { extensions }),
+          ...(asksPerson && { elicitation: { form: {}, url: {} } }),
+        },
         listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: changed } },
         versionNegotiation: { mode },
       },
     );
     // Also for servers that send notifications they did not announce.
     client.setNotificationHandler('notifications/tools/list_changed', changed);
+    if (asksPerson) client.setRequestHandler('elicitation/create', ({ params }) => this.#onQuestion(params));
     client.onerror = (error) => this.#onError(error);
     client.onclose = () => {
       if (this.#wire === wire) this.#onClose(wire.ending() ?? 'hung up');
@@ -162,7 +210,8 @@ export class Connection {
       return { transport, ending: () => transport.ending, close: () => transport.close() };
     }
     output.clearLast();
-    const { transport, destroy } = httpWire(link, this.#answers, (reason) => this.fail(reason));
+    const onTooLong = (reason: string) => this.fail(reason);
+    const { transport, destroy } = httpWire(link, this.#answers, onTooLong, this.#authorization);
     const close = async () => {
       const sessionEnd = withDeadline(clock, SESSION_END_MS, undefined, () => transport.terminateSession());
       await sessionEnd.catch((error: unknown) => {
@@ -176,6 +225,8 @@ export class Connection {
 
   #onError(error: Error): void {
     this.#options.output.line('host', describeError(error));
+    // The call that it belongs to reports it.
+    if (this.#signInOf(error)) return;
     if (this.#isOpen && !this.#closing) this.#options.onSuspectedLoss();
   }
 
@@ -196,6 +247,45 @@ export class Connection {
     for (const secret of spec.secrets) if (secret.length >= 6) text = text.replaceAll(secret, '[hidden]');
     // No cause: the text contains it already, and `describeError` would repeat it.
     return new Error(lastOutput === '' ? text : `${text}; its last output: ${lastOutput}`);
+  }
+
+  /** The missing sign-in that an error means. */
+  #signInOf(thrown: unknown): SignInRequired | undefined {
+    if (thrown instanceof InsufficientScopeError) return this.#authorization?.insufficient(thrown);
+    if (this.#authorization && thrown instanceof SdkHttpError && thrown.status === 401)
+      return new SignInRequired('the server does not accept the sign-in');
+    return signInRequired(thrown);
+  }
+
+  /**
+   * A question of the server. It is asked in the conversation of its call; where that is not certain, it is not asked: a
+   * question of one person must not reach another one.
+   */
+  async #onQuestion(params: ElicitRequestParams): Promise<ElicitResult> {
+    const { output } = this.#options;
+    const call = this.#ofCall.getStore() ?? this.#onlyCall();
+    const read = readQuestion(params);
+    if ('refusal' in read) {
+      output.line('host', `a question of the server is refused: ${read.refusal}`);
+      return { action: 'decline' };
+    }
+    if (call?.ask === undefined || call.signal.aborted) return { ...NOT_ASKED };
+    if (++call.asked > QUESTIONS_PER_CALL || this.#openQuestions >= QUESTIONS_AT_ONCE) {
+      if (call.asked === QUESTIONS_PER_CALL + 1) output.line('host', 'the server asks too many questions');
+      return { ...NOT_ASKED };
+    }
+    this.#openQuestions++;
+    try {
+      return { ...(await call.ask(read.question, call.signal)) };
+    } finally {
+      this.#openQuestions--;
+    }
+  }
+
+  /** The running call, if all running ones are for the same audience. */
+  #onlyCall(): RunningCall | undefined {
+    const calls = [...this.#calls];
+    return calls.every(({ audience }) => audience === calls[0]!.audience) ? calls.at(-1) : undefined;
   }
 
   /** Ends the connection because of an error of the server. @param reason finishes the sentence "the server …" */
@@ -231,11 +321,51 @@ export class Connection {
       slot,
       user,
       conversation,
+      ask,
     }: {
       signal: AbortSignal;
       slot?: AnswerSlot | undefined;
       user?: string | undefined;
       conversation?: string | undefined;
+      /** Answers the questions of the server during this call. */
+      ask?: AskPerson | undefined;
+    },
+  ): Promise<CallToolResult> {
+    const running: RunningCall = { ask, signal, audience: JSON.stringify([user, conversation]), asked: 0 };
+    this.#calls.add(running);
+    try {
+      return await this.#ofCall.run(running, async () => {
+        const once = () => this.#call({ name, inputSchema }, args, { signal, slot, user, conversation });
+        return await once().catch(async (thrown: unknown) => {
+          if (!(thrown instanceof UrlElicitationRequiredError) || slot) throw thrown;
+          // The server has refused the call until the person has opened its addresses.
+          for (const elicitation of thrown.elicitations) {
+            const { action } = await this.#onQuestion(elicitation);
+            if (action !== 'accept') throw thrown;
+          }
+          return await once();
+        });
+      });
+    } catch (thrown) {
+      throw this.#signInOf(thrown) ?? thrown;
+    } finally {
+      this.#calls.delete(running);
+    }
+  }
+
+  async #call(
+    { name, inputSchema }: Pick<ToolDefinition, 'name' | 'inputSchema'>,
+    args: Readonly<Record<string, unknown>>,
+    {
+      signal,
+      slot,
+      user,
+      conversation,
+    }: {
+      signal: AbortSignal;
+      slot: AnswerSlot | undefined;
+      user: string | undefined;
+      conversation: string | undefined;
     },
   ): Promise<CallToolResult> {
     // The input schema may require that some arguments also travel as headers. Without an output schema the result is

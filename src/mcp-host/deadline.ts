@@ -23,13 +23,14 @@ export class Cancelled extends Error {
  * Runs an operation until the limit has passed or the caller's signal aborts. The operation gets a signal that aborts
  * then. If it ignores the signal, its result is dropped.
  *
+ * @param run may stop the clock with its second argument, which returns a function that continues it
  * @throws TimedOut, Cancelled, or the error of `run`
  */
 export async function withDeadline<T>(
   clock: Clock,
   limitMs: number,
   outer: AbortSignal | undefined,
-  run: (signal: AbortSignal) => Promise<T>,
+  run: (signal: AbortSignal, pause: () => () => void) => Promise<T>,
 ): Promise<T> {
   if (outer?.aborted) throw new Cancelled();
   const inner = new AbortController();
@@ -39,12 +40,32 @@ export async function withDeadline<T>(
     gaveUp.reject(error);
     inner.abort(error);
   };
-  const cancelTimer = clock.after(limitMs, () => giveUp(new TimedOut(limitMs)));
+  const startTimer = (ms: number) => clock.after(ms, () => giveUp(new TimedOut(limitMs)));
+  let left = limitMs;
+  let startedAt = clock.monotonic();
+  let cancelTimer = startTimer(left);
+  let pauses = 0;
+  let isOver = false;
+  const pause = () => {
+    if (pauses++ === 0) {
+      cancelTimer();
+      left -= clock.monotonic() - startedAt;
+    }
+    let isPaused = true;
+    return () => {
+      if (!isPaused) return;
+      isPaused = false;
+      if (--pauses > 0 || isOver) return;
+      startedAt = clock.monotonic();
+      cancelTimer = startTimer(Math.max(0, left));
+    };
+  };
   const onAbort = () => giveUp(new Cancelled());
   outer?.addEventListener('abort', onAbort, { once: true });
   try {
-    return await Promise.race([gaveUp.promise, run(inner.signal)]);
+    return await Promise.race([gaveUp.promise, run(inner.signal, pause)]);
   } finally {
+    isOver = true;
     cancelTimer();
     outer?.removeEventListener('abort', onAbort);
   }

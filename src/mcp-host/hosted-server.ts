@@ -10,6 +10,8 @@ import { Connection, describeError } from './connection.ts';
 import { HealthWatch, ToolWatch } from './connection-watch.ts';
 import { TimedOut, withDeadline } from './deadline.ts';
 import type { ServerSpec } from './manifest.ts';
+import { signInRequired } from './oauth/server-authorization.ts';
+import type { TokenStore } from './oauth/token-store.ts';
 import type { SeenTools } from './seen-tools.ts';
 import type { ServerLog } from './server-log.ts';
 import { type CallOptions, type CallOutcome, type CallState, ToolCalls } from './tool-calls.ts';
@@ -57,10 +59,14 @@ export class RestartDelays {
  * - `starting`: first start
  * - `ready`: its tools can be called
  * - `down`: it is restarted in the background, unless a variable is missing
+ * - `signed_out`: a person must sign in; it starts when that has happened
  * - `quarantined`: its tools differ from the pinned ones, or a name is listed twice; it is not restarted
  * - `closed`: closed by the host
  */
-export type ServerState = 'off' | 'idle' | 'starting' | 'ready' | 'down' | 'quarantined' | 'closed';
+export type ServerState = 'off' | 'idle' | 'starting' | 'ready' | 'down' | 'signed_out' | 'quarantined' | 'closed';
+
+/** How often it is looked whether a person has signed in. */
+const SIGN_IN_CHECK_MS = 2000;
 
 export type HostedServerOptions = {
   spec: ServerSpec;
@@ -74,6 +80,12 @@ export type HostedServerOptions = {
   clock: Clock;
   log: Logger;
   output: ServerLog;
+  /** The sign-ins at servers. */
+  signIns: TokenStore;
+  /** How a person signs in at it. */
+  signInCommand: string;
+  /** Whether calls may ask a person. */
+  asksPerson: boolean;
   /** From the start of the process or connection to the list of tools. */
   startTimeoutMs: number;
   /** Time between two health checks of an idle server. */
@@ -137,6 +149,7 @@ export class HostedServer {
       callState: () => this.#callState,
       listing: () => this.#tools.listing,
       onTimeout: (connection) => void this.#health.check(connection),
+      signInCommand: options.signInCommand,
     });
     this.#health = new HealthWatch({
       clock: options.clock,
@@ -242,8 +255,11 @@ export class HostedServer {
 
   /** Opens a connection and checks its tools. The result is also in the state; a restart is already scheduled. */
   async #attempt(): Promise<StartOutcome> {
-    const { spec, cwd, sandbox, clock, output, startTimeoutMs } = this.#options;
+    const { spec, cwd, sandbox, clock, output, startTimeoutMs, signIns, asksPerson } = this.#options;
+    // Before the attempt: a sign-in during it counts.
+    const token = this.#token();
     const connection: Connection = new Connection({
+      ...{ signIns, asksPerson },
       spec,
       cwd,
       sandbox,
@@ -270,6 +286,8 @@ export class HostedServer {
       const outputNote = lastOutputNote(output);
       // This one must have ended before another one is started: it may hold files or ports.
       await connection.close();
+      const signIn = signInRequired(thrown);
+      if (signIn) return this.#signedOut(signIn.message, token);
       const isLate = thrown instanceof TimedOut;
       const reason = describeError(isLate ? `it was not ready within ${startTimeoutMs} ms${outputNote}` : thrown);
       if (!(thrown instanceof ToolMismatch)) {
@@ -332,9 +350,38 @@ export class HostedServer {
     this.#cancelRestart = this.#options.clock.after(delayMs, () => void this.#restart());
   }
 
+  /** The access token at the server; `undefined` where there is none, or it cannot be read. */
+  #token(): string | undefined {
+    const { spec, signIns } = this.#options;
+    const { alias, link } = spec;
+    if (link.kind !== 'http' || link.oauth === undefined) return undefined;
+    try {
+      return signIns.read({ alias, url: link.url }).tokens?.access_token;
+    } catch {
+      // The attempt to connect reports it.
+      return undefined;
+    }
+  }
+
+  /** @param refused the token that the server does not accept */
+  #signedOut(problem: string, refused: string | undefined): StartOutcome {
+    const { spec, clock, log, signInCommand } = this.#options;
+    const reason = `${problem}; run: ${signInCommand}`;
+    if (this.#state !== 'signed_out') log.warn({ server: spec.alias, problem }, 'an MCP server needs sign-in');
+    this.#setState('signed_out', reason);
+    const check = () => {
+      if (this.#state !== 'signed_out') return;
+      const token = this.#token();
+      if (token !== undefined && token !== refused) void this.#restart();
+      else this.#cancelRestart = clock.after(SIGN_IN_CHECK_MS, check);
+    };
+    this.#cancelRestart = clock.after(SIGN_IN_CHECK_MS, check);
+    return { ready: false, reason };
+  }
+
   async #restart(): Promise<void> {
     await this.#connection?.close();
-    if (this.#state !== 'down') return;
+    if (this.#state !== 'down' && this.#state !== 'signed_out') return;
     this.#restarts++;
     const { ready } = await this.#attempt();
     if (!ready) return;

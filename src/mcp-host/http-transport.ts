@@ -1,5 +1,6 @@
 /** MCP over streamable HTTP, with limits on the size of a server's messages. */
 import {
+  type AuthProvider,
   type FetchLike,
   type JSONRPCMessage,
   StreamableHTTPClientTransport,
@@ -101,8 +102,14 @@ class TappedHttpTransport extends StreamableHTTPClientTransport {
  * Does not connect yet. Redirects are followed within the origin only, so that headers do not reach other hosts.
  *
  * @param onTooLong a message beyond the limit was cut off; its call gets no answer
+ * @param authProvider the tokens of a server with a sign-in
  */
-export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (reason: string) => void): HttpWire {
+export function httpWire(
+  link: HttpLink,
+  answers: RawAnswers,
+  onTooLong: (reason: string) => void,
+  authProvider?: AuthProvider,
+): HttpWire {
   // The connection has no time limit: tools have their own timeouts, some of hours.
   const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_TIMEOUT_MS } });
   const request: FetchLike = async (url, init) => {
@@ -121,7 +128,11 @@ export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (reason
     const body = answers.areAwaited ? tapped(within, isEvents, answers) : within;
     return new Response(body, { status, statusText, headers });
   };
-  const options = { requestInit: { headers: { ...link.headers } }, fetch: request };
+  const options = {
+    requestInit: { headers: { ...link.headers } },
+    fetch: request,
+    ...(authProvider && { authProvider }),
+  };
   const transport = new TappedHttpTransport(new URL(link.url), options, answers);
   return { transport, destroy: () => agent.destroy() };
 }

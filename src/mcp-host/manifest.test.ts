@@ -135,7 +135,7 @@ describe('a manifest with mistakes', () => {
       '4:16: servers.0.alias must be 1 to 64 of A-Z a-z 0-9 _ - (got "a b")',
       '6:33: servers.1.tools.0.surface must be one of natural, escalate (got "sideways")',
       '7:5: servers.2.alias is required',
-      '7:34: unknown field "servers.2.timeout"; allowed here: alias, transport, command, args, url, env, headers, version, required, start, per_user, needs, writable, room, tools',
+      '7:34: unknown field "servers.2.timeout"; allowed here: alias, transport, command, args, url, env, headers, oauth, version, required, start, per_user, needs, writable, room, tools',
       '2:12: unknown field "agnet"; allowed here: schema_version, agent, description, allowed_side_effects, limits, checks, servers',
     ]);
   });
@@ -148,6 +148,22 @@ describe('a manifest with mistakes', () => {
       '1:17: this is not JSON: expected a comma or }; the text is incomplete',
     ]);
     assert.deepEqual(refusal('[]'), ['1:1: must be an object']);
+  });
+
+  test('about a sign-in is refused, and a secret is not repeated', () => {
+    const web = (entry: object) =>
+      refusal({ servers: [{ alias: 'a', url: 'https://x.example/mcp', ...entry }] }).map((line) =>
+        line.replace(/^\d+:\d+: servers\.0\.?/, ''),
+      );
+    const given = web({ oauth: { client_id: 'c', client_secret: 'hunter2hunter2' } });
+    assert.match(given.join(), /^oauth\.client_secret holds a secret/);
+    assert.doesNotMatch(given.join(), /hunter2/);
+    assert.match(web({ oauth: {}, headers: { Authorization: ref('TOKEN') } }).join(), /Authorization header/);
+    assert.match(web({ oauth: {}, per_user: true }).join(), /a sign-in belongs to one person/);
+    assert.match(web({ oauth: { issuer: 'https://login.example' } }).join(), /needs "client_id"/);
+    assert.match(web({ oauth: { client_id: 'c', grant: 'client_credentials' } }).join(), /needs "client_secret"/);
+    assert.match(web({ oauth: { client_metadata_url: 'http://x.example/c' } }).join(), /client_metadata_url/);
+    assert.match(refusalOf({ oauth: {} }).join(), /oauth is not for a server whose transport is stdio/);
   });
 
   test('between its fields is refused', () => {

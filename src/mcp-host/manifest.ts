@@ -46,7 +46,22 @@ export type StdioLink = {
   /** The view of the sandbox in which it runs. */
   sandboxView?: SandboxView | undefined;
 };
-export type HttpLink = { kind: 'http'; url: string; headers: Readonly<Record<string, string>> };
+/** How a person signs in at a server; see `oauth` in the manifest. */
+export type OAuthSettings = {
+  readonly clientId?: string | undefined;
+  readonly clientSecret?: string | undefined;
+  readonly issuer?: string | undefined;
+  readonly clientMetadataUrl?: string | undefined;
+  readonly scope?: string | undefined;
+  readonly grant?: 'authorization_code' | 'client_credentials' | undefined;
+};
+export type HttpLink = {
+  kind: 'http';
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  /** Absent: the server has no sign-in, because the manifest says so or has its own credentials. */
+  oauth?: OAuthSettings | undefined;
+};
 
 /** A server that a manifest declares, with every variable resolved. */
 export type ServerSpec = {
@@ -87,7 +102,7 @@ export type Manifest = {
 const LONGEST_FILE_BYTES = 1024 * 1024;
 
 /** Fields of a server whose values may be secrets, entered by mistake. */
-const SENSITIVE_FIELDS = new Set(['env', 'headers', 'args', 'url', 'command']);
+const SENSITIVE_FIELDS = new Set(['env', 'headers', 'args', 'url', 'command', 'client_secret']);
 
 /** The paths whose values must not be repeated in an error: possible secrets, and objects that may contain one. */
 function hiddenFields(value: unknown, path: readonly string[] = []): string[] {
@@ -185,11 +200,39 @@ function readUrl(server: ManifestServer, context: ReadContext, references: Refer
   return url;
 }
 
+/** The sign-in of a server; `undefined` where there is none. */
+function readOAuth(
+  { oauth, per_user: isPerUser }: ManifestServer,
+  headers: Readonly<Record<string, string>>,
+  context: ReadContext,
+  references: References,
+): OAuthSettings | undefined {
+  const path = [...context.path, 'oauth'];
+  const hasCredentials = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
+  if (oauth === false) return undefined;
+  if (oauth === undefined) return hasCredentials || isPerUser ? undefined : {};
+  if (hasCredentials)
+    context.problems.add(path, 'is not for a server with an Authorization header; remove one of them');
+  // One person's sign-in must not act for another one.
+  if (isPerUser) context.problems.add(path, 'is not for a server with "per_user": a sign-in belongs to one person');
+  const { client_id: clientId, client_secret: secretText, client_metadata_url: clientMetadataUrl, ...rest } = oauth;
+  if (secretText !== undefined && literalOf(secretText) !== '')
+    context.problems.add([...path, 'client_secret'], `holds a secret; write "\${CLIENT_SECRET}" and set that variable`);
+  const needsClient = secretText !== undefined || rest.issuer !== undefined || rest.grant === 'client_credentials';
+  if (needsClient && clientId === undefined) context.problems.add(path, 'needs "client_id"');
+  if (rest.grant === 'client_credentials' && secretText === undefined)
+    context.problems.add(path, 'needs "client_secret"');
+  if (secretText === undefined) return { ...rest, clientId, clientMetadataUrl };
+  const clientSecret = resolveInto(references, secretText, context.variables);
+  if (clientSecret !== '') references.secrets.add(clientSecret);
+  return { ...rest, clientId, clientMetadataUrl, clientSecret };
+}
+
 /** Fields of the other transport, and missing fields of this one. */
 function checkShape(server: ManifestServer, kind: 'stdio' | 'http', { problems, path }: ReadContext): void {
   const [needed, foreign] =
     kind === 'stdio'
-      ? (['command', ['url', 'headers']] as const)
+      ? (['command', ['url', 'headers', 'oauth']] as const)
       : (['url', ['command', 'args', 'env', 'writable', 'room']] as const);
   if (server[needed] === undefined) problems.add(path, `needs "${needed}", because its transport is ${kind}`);
   for (const member of foreign) {
@@ -259,9 +302,15 @@ function readServer(
   const env = readAssignments('env', server, context, references);
   const headers = readAssignments('headers', server, context, references);
   checkShape(server, kind, context);
+  const oauth = kind === 'http' ? readOAuth(server, headers, context, references) : undefined;
   const link: StdioLink | HttpLink =
     kind === 'http'
-      ? { kind, url: server.url === undefined ? '' : readUrl(server, context, references), headers }
+      ? {
+          kind,
+          url: server.url === undefined ? '' : readUrl(server, context, references),
+          headers,
+          ...(oauth && { oauth }),
+        }
       : {
           kind,
           command: server.command === undefined ? [''] : readCommand(server, context, references),

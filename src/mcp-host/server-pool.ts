@@ -17,6 +17,7 @@ import { bindNames } from './function-names.ts';
 import { HostedServer, type ServerState, type StartOutcome } from './hosted-server.ts';
 import { describeLimits, type HostLimits, resolveLimits } from './limits.ts';
 import type { Manifest, ServerSpec } from './manifest.ts';
+import { TokenStore } from './oauth/token-store.ts';
 import { capOutput, inBandError, SpillFolder, spillFolderPath, type ToolResult } from './output-cap.ts';
 import type { Variables } from './references.ts';
 import { SeenTools } from './seen-tools.ts';
@@ -44,6 +45,10 @@ export type ServerPoolOptions = Partial<HostLimits> & {
   programFolders?: readonly string[];
   /** Aborts a running start. */
   signal?: AbortSignal;
+  /** Whether calls may ask a person, with `ask`. */
+  asksPerson?: boolean | undefined;
+  /** How a person signs in at a server, before its alias. */
+  signInCommand?: string | undefined;
 };
 
 /** A tool that can be called now. */
@@ -75,6 +80,9 @@ export type ServerStatus = {
   /** The file with its stderr output. */
   log: string;
 };
+
+/** The command of Neo's servers. */
+export const SIGN_IN_COMMAND = 'reveille neo server login';
 
 const DRAIN_MS = 5000;
 /** The version of a server that has none. */
@@ -109,6 +117,7 @@ export class ServerPool {
   readonly #logs = new Map<string, string>();
   readonly #spill: SpillFolder;
   readonly #seen: SeenTools;
+  readonly #signIns: TokenStore;
   readonly #listeners = new Set<() => void>();
   #tools: readonly HostedTool[] = [];
   /** Between start and end; changes before and after are not reported. */
@@ -120,6 +129,7 @@ export class ServerPool {
     this.#limits = resolveLimits(options);
     this.#spill = new SpillFolder(spillFolderPath(options.dataDir));
     this.#seen = new SeenTools(options.dataDir, options.log);
+    this.#signIns = new TokenStore(options.dataDir, options.clock);
     this.#servers = new Map(manifest.servers.map((spec) => [spec.alias, this.#host(withProgram(spec, options))]));
   }
 
@@ -172,6 +182,7 @@ export class ServerPool {
   warnings(): string[] {
     return [...this.#servers.values()].flatMap(({ spec: { alias }, state, problem, changes }) => {
       if (state === 'off') return [];
+      // Listed by `signedOut`, too: the model must know it, and the person how to sign in.
       const remedy = `review it with "reveille neo server review ${alias}", or run "reveille tools pin" with its manifest`;
       return [
         ...(problem === undefined ? [] : [`server "${alias}" ${problem}`]),
@@ -186,6 +197,13 @@ export class ServerPool {
   off(): { alias: string; why: string }[] {
     return [...this.#servers.values()].flatMap(({ spec: { alias, unmetNeed: lack }, state }) =>
       state === 'off' && lack !== undefined ? [{ alias, why: lack }] : [],
+    );
+  }
+
+  /** The servers at which a person must sign in, and how. */
+  signedOut(): { alias: string; why: string }[] {
+    return [...this.#servers.values()].flatMap(({ spec: { alias }, state, problem }) =>
+      state === 'signed_out' && problem !== undefined ? [{ alias, why: problem }] : [],
     );
   }
 
@@ -226,7 +244,10 @@ export class ServerPool {
     alias: string,
     tool: string,
     args: Readonly<Record<string, unknown>>,
-    options: { signal?: AbortSignal } & Pick<CallOptions, 'definitionSha256' | 'once' | 'user' | 'conversation'> = {},
+    options: { signal?: AbortSignal } & Pick<
+      CallOptions,
+      'definitionSha256' | 'once' | 'user' | 'conversation' | 'ask'
+    > = {},
   ): Promise<ToolResult> {
     const server = this.#servers.get(alias);
     const unsent = (inBand: string) => inBandError({ inBand, withoutResult: 'unsent' });
@@ -253,7 +274,8 @@ export class ServerPool {
   }
 
   #host(spec: ServerSpec): HostedServer {
-    const { clock, log, dataDir, cwd, sandbox, lock, known } = this.#options;
+    const { clock, log, dataDir, cwd, sandbox, lock, known, asksPerson = false } = this.#options;
+    const { signInCommand = SIGN_IN_COMMAND } = this.#options;
     const { startTimeoutMs, healthIntervalMs, healthTimeoutMs, restartDelayMs } = this.#limits;
     const { alias, secrets } = spec;
     const output = new ServerLog({ folder: join(dataDir, 'mcp-logs'), alias, secrets, clock, log });
@@ -263,6 +285,7 @@ export class ServerPool {
       pins: pinsOf(lock, alias),
       known: offeredBeforeStart(spec, { lock, known }),
       seen: this.#seen,
+      ...{ signIns: this.#signIns, signInCommand: `${signInCommand} ${spec.alias}`, asksPerson },
       cwd,
       sandbox,
       clock,
@@ -332,6 +355,10 @@ type ManifestStart = {
   folders?: Readonly<Record<string, string>>;
   /** Paths that child servers must not see. */
   sandbox?: Sandbox | undefined;
+  /** Whether calls may ask a person. */
+  asksPerson?: boolean | undefined;
+  /** How a person signs in at a server, before its alias. */
+  signInCommand?: string | undefined;
   /** Inspects the manifest before anything is started. @throws ReveilleError to cancel the start */
   inspect?: (manifest: Manifest) => void;
 };
@@ -366,6 +393,7 @@ export async function startManifest(start: ManifestStart): Promise<{ pool: Serve
     ...(lock && { lock }),
     ...(!start.eager && only === undefined && { known }),
     ...(signal && { signal }),
+    ...{ asksPerson: start.asksPerson, signInCommand: start.signInCommand },
     ...resolveLimits(start.limits, manifest.limits),
   });
   return { pool, manifest };

@@ -3,6 +3,8 @@ import { type CallToolResult, SdkHttpError } from '@modelcontextprotocol/client'
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Connection } from './connection.ts';
 import { TimedOut, withDeadline } from './deadline.ts';
+import type { AskPerson } from './elicitation.ts';
+import { signInRequired } from './oauth/server-authorization.ts';
 import type { AnswerSlot, RawAnswer } from './raw-answers.ts';
 import {
   type CallVerdict,
@@ -29,6 +31,8 @@ export type ToolCallsOptions = {
   listing(): Promise<void> | undefined;
   /** A call over this connection timed out and has ended. */
   onTimeout(connection: Connection): void;
+  /** How a person signs in at the server; finishes the sentence "sign in with: …". */
+  signInCommand?: string | undefined;
 };
 
 export type CallOptions = {
@@ -42,6 +46,8 @@ export type CallOptions = {
   user?: string | undefined;
   /** The conversation of the call; passed to servers that request it. */
   conversation?: string | undefined;
+  /** Asks the person what the server wants to know. The time limit of the call does not count meanwhile. */
+  ask?: AskPerson | undefined;
 };
 
 /** The result of a call; `raw` where a digest was requested and an answer came. */
@@ -70,10 +76,10 @@ export class ToolCalls {
    * @throws ToolCallFailure
    */
   async call(tool: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallOutcome> {
-    const { timeoutMs, signal, definitionSha256, once, user, conversation } = options;
+    const { timeoutMs, signal, definitionSha256, once, user, conversation, ask } = options;
     const slot: AnswerSlot | undefined = once ? {} : undefined;
     let sentOver: Connection | undefined;
-    const running = withDeadline(this.#options.clock, timeoutMs, signal, async (inner) => {
+    const running = withDeadline(this.#options.clock, timeoutMs, signal, async (inner, pause) => {
       // The server may just have changed its tools: no call is sent before they have been listed and checked.
       const listing = this.#options.listing();
       if (listing) await listing;
@@ -84,7 +90,13 @@ export class ToolCalls {
       const live = definitionSha256 === undefined ? undefined : digestOf(definition);
       if (live !== definitionSha256) throw new DefinitionChanged(definitionSha256!, live!);
       sentOver = state.connection;
-      return sentOver.call(definition, args, { signal: inner, slot, user, conversation });
+      const askMeanwhile: AskPerson | undefined =
+        ask &&
+        (async (question, asking) => {
+          const goOn = pause();
+          return await ask(question, asking).finally(goOn);
+        });
+      return sentOver.call(definition, args, { signal: inner, slot, user, conversation, ask: askMeanwhile });
     });
     this.#running.add(running);
     try {
@@ -104,6 +116,17 @@ export class ToolCalls {
     const { alias, onTimeout } = this.#options;
     // A server that timed out may hang. The call must have ended before the health check.
     if (thrown instanceof TimedOut) queueMicrotask(() => onTimeout(sentOver));
+    const signIn = signInRequired(thrown);
+    if (signIn) {
+      // A new connection finds out whether there is a sign-in; one with too few rights still serves other calls.
+      if (!signIn.isForMore) sentOver.fail(signIn.message);
+      const { signInCommand } = this.#options;
+      const how = signInCommand === undefined ? '' : `; the user signs in with: ${signInCommand}`;
+      return {
+        inBand: `${alias}/${tool} was not called: server "${alias}" ${signIn.message}${how}`,
+        withoutResult: 'refused',
+      };
+    }
     const verdict = judgeFailure(`${alias}/${tool}`, thrown, sentOver.ending);
     // MCP's status for a session that the server does not know any more; only a new session helps.
     if (thrown instanceof SdkHttpError && thrown.status === 404) sentOver.fail('has forgotten the session');

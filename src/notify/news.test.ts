@@ -42,6 +42,23 @@ test('a fire, its reply, its failure and its replaced occurrences are notified, 
   ]);
 });
 
+test('a turn that waits for an answer is notified as a question, once for each, also after a temporary failure', () => {
+  const waits = (error: string) => ({ at: at(8), retry_at: at(50_000), error });
+  const turn = (error: string) => ({ turn_id: 't', conversation_id: 'c', started_at: at(2), waits: waits(error) });
+  const asked =
+    'waits for your answer to the server "hotel": "Where\u202e to?"; answer it with: reveille neo question answer ';
+  const [first, again, other, failed] = ['AAAAAAAAAAAAAAAA', 'AAAAAAAAAAAAAAAA', 'BBBBBBBBBBBBBBBB', undefined].map(
+    (id) => alarmNews(alarmOf(), [fireOf({ turn: turn(id === undefined ? 'busy' : `${asked}${id}`) })]).at(-1)!,
+  );
+  assert.deepEqual([first!.kinds, first!.title], [['approvals'], 'Asks you: build']);
+  assert.match(
+    first!.text,
+    /^The turn waits for your answer to the server "hotel": "Where\\u\{202e\} to\?"; .*A{16}\nWithout an answer it goes on at /,
+  );
+  assert.equal(again!.key, first!.key);
+  assert.equal(new Set([first, other, failed].map((news) => news!.key)).size, 3);
+});
+
 test('an absence is notified at once, also to channels for what was missed', () => {
   const alarm = alarmOf({ kind: 'event', expect: { every: 'P1D' }, waits_for: '1 d without a call of its address' });
   const [absence] = alarmNews(alarm, [fireOf({ machine_ready_at: at(1) })]);

@@ -6,10 +6,11 @@ import type { AlarmView, FireView } from '../wire/alarm.ts';
 import type { gateSchema } from '../wire/executor.ts';
 import { eventsOf, type Fire, type FireEvent, firesOf } from '../wire/fire.ts';
 import type { IntentView } from '../wire/intent-view.ts';
+import { WAITS_FOR_ANSWER } from '../wire/turn-report.ts';
 import { reportsNothing } from '../wire/wake.ts';
 
 /**
- * Kinds of news. `approvals`: a question waits. `failures`: a turn or an intent failed, or a wake cannot be delivered.
+ * Kinds of news. `approvals`: a question waits, of the executor or of an MCP server. `failures`: a turn or an intent failed, or a wake cannot be delivered.
  * `missed`: an occurrence was missed, or a fire replaces missed ones. `rings`: every fire, and the agent's reply.
  */
 export const NOTIFICATION_KINDS = ['approvals', 'failures', 'missed', 'rings'] as const;
@@ -127,6 +128,15 @@ function turnNews(alarm: AlarmView, { fireId, missedCount, turn = {} }: Fire, { 
   if (kind === 'turn_done') return told('Done', reply);
   if (kind === 'turn_failed') return told('Turn failed', error ?? NO_REASON);
   if (kind === 'turn_unknown') return told('Outcome unknown', error ?? 'the outcome of the turn is not known');
+  if (error?.startsWith(WAITS_FOR_ANSWER)) {
+    const text = shownText(`The turn ${error}\nWithout an answer it goes on at ${waits!.retry_at}.`);
+    // One for each question: its text ends with its id.
+    const key = `asks ${fireId} ${error.slice(-24)}`;
+    return {
+      ...{ key, about, at, kinds: ['approvals'], title: `Asks you: ${name}`, text },
+      settles: { key: firedKey(fireId), isSent: true },
+    };
+  }
   const why = error ?? 'it failed with a temporary error';
   return told('Turn failed, is retried', `${why}\nIt is retried at ${waits!.retry_at}.`);
 }

@@ -47,7 +47,7 @@ const FAILED_PAUSE_MS = 5_000;
 const DEFAULT_WAIT_MS = 6 * 3600_000;
 
 /** Puts a turn back into the queue, or removes it. */
-type Settled = { again: Pick<QueuedTurn, 'notBefore' | 'isParked'> } | 'over';
+type Settled = { again: Pick<QueuedTurn, 'notBefore' | 'isParked' | 'isHeld'> } | 'over';
 
 type Work = { userId: string | undefined; abort: AbortController; done: Promise<void> };
 
@@ -59,6 +59,8 @@ export class TurnEngine {
   readonly #closing = new AbortController();
   /** Turns that ran when the last process ended. */
   #interrupted: QueuedTurn[] = [];
+  /** Running turns that must not wait after their attempt, see {@link TurnEngine.hurry}. */
+  readonly #hurried = new Set<string>();
   /** The newest turn that the queue has seen. */
   #seen = 0;
   #isStarted = false;
@@ -86,6 +88,12 @@ export class TurnEngine {
   accepted(): void {
     this.#readNew();
     this.#pump();
+  }
+
+  /** The answer has come for which a turn waits, or is about to wait: it begins as soon as it may. */
+  hurry(turnId: string): void {
+    if (this.#queues.hurry(turnId)) this.#pump();
+    else if (this.#work.has(turnId)) this.#hurried.add(turnId);
   }
 
   waiting(turn: Pick<UnfinishedTurn, 'userId' | 'conversationId' | 'preset'>): number {
@@ -208,7 +216,9 @@ export class TurnEngine {
         this.#work.delete(entry.id);
         if (settled === undefined) return;
         this.#queues.leave(entry);
+        const isHurried = this.#hurried.delete(entry.id);
         if (settled !== 'over') this.#queues.add({ ...entry, ...settled.again });
+        if (isHurried) this.#queues.hurry(entry.id);
         this.#countsChanged(entry);
         this.#pump();
       });
@@ -264,7 +274,7 @@ export class TurnEngine {
       log.warn({ err, turn_id: turn.id }, 'the files of a turn could not be removed');
     });
     // What made other turns fail temporarily has passed.
-    if (ended.status === 'done') this.#queues.release(Number.POSITIVE_INFINITY);
+    if (ended.status === 'done') this.#queues.release(Number.POSITIVE_INFINITY, false);
     return 'over';
   }
 
@@ -283,8 +293,10 @@ export class TurnEngine {
       const parked = await this.#persist(() => store.park(turn, outcome, at));
       if (!parked) return 'over';
       const fields = { ...about, retry_at: formatInstant(at), retries: parked.retries };
-      log.warn({ ...fields, reason: outcome.error }, 'turn failed; it will be retried');
-      return { again: { notBefore: at, isParked: true } };
+      const isHeld = outcome.temporary?.isAnswer === true;
+      if (isHeld) log.info({ ...fields, reason: outcome.error }, 'a turn waits for an answer of the person');
+      else log.warn({ ...fields, reason: outcome.error }, 'turn failed; it will be retried');
+      return { again: { notBefore: at, isParked: true, isHeld } };
     }
     if (outcome.status !== 'not_started') return undefined;
     const isClosing = this.#closing.signal.aborted;

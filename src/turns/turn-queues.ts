@@ -15,6 +15,8 @@ export type QueuedTurn = {
   notBefore: number;
   /** Whether later turns of the conversation may begin while this one waits for its time. */
   isParked: boolean;
+  /** Of a parked turn: only its time ends the wait, or {@link TurnQueues.hurry}. */
+  isHeld?: boolean;
 };
 
 type Conversation = { waiting: QueuedTurn[]; running: QueuedTurn | undefined };
@@ -70,13 +72,21 @@ export class TurnQueues {
     return taken;
   }
 
-  /** Ends the waits of parked turns up to a time. */
-  release(upTo: number): void {
+  /** Ends the waits of parked turns up to a time. @param isOver whether that time has come, also for held turns */
+  release(upTo: number, isOver = true): void {
     for (const entry of this.#parked.values()) {
-      if (entry.notBefore > upTo) continue;
-      this.#parked.delete(entry.id);
-      this.add({ ...entry, notBefore: 0, isParked: false });
+      if (entry.notBefore > upTo || (entry.isHeld && !isOver)) continue;
+      this.hurry(entry.id);
     }
+  }
+
+  /** Ends the wait of a parked turn. @returns whether it was parked */
+  hurry(id: string): boolean {
+    const entry = this.#parked.get(id);
+    if (!entry) return false;
+    this.#parked.delete(id);
+    this.add({ ...entry, notBefore: 0, isParked: false, isHeld: false });
+    return true;
   }
 
   /** When the next parked turn is due; `undefined` without any. */

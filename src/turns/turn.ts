@@ -94,7 +94,11 @@ export type Outcome = (
       readonly error: string;
       readonly reply?: string | undefined;
       readonly session?: string | undefined;
-      readonly temporary?: { readonly afterSeconds?: number };
+      readonly temporary?: {
+        readonly afterSeconds?: number;
+        /** It waits for an answer of the person: until then nothing else makes it begin. */
+        readonly isAnswer?: boolean;
+      };
     }
   /** It may have run, and its outcome cannot be determined. */
   | { readonly status: 'unknown'; readonly error: string; readonly session?: string | undefined }
@@ -137,6 +141,10 @@ export function retryAt(
 ): number | undefined {
   const { firstMs, longestMs, giveUpMs } = policy;
   if (outcome.status !== 'failed' || !outcome.temporary || turn.origin === 'user' || firstMs === 0) return undefined;
+  if (outcome.temporary.isAnswer) {
+    const end = now + (outcome.temporary.afterSeconds ?? 0) * 1000;
+    return end - turn.createdAt > giveUpMs ? undefined : end;
+  }
   const delayMs = withJitter(backoff({ first: firstMs, longest: longestMs })(turn.retries + 1), draw);
   const at = now + Math.ceil(Math.max(delayMs, (outcome.temporary.afterSeconds ?? 0) * 1000));
   return at - turn.createdAt > giveUpMs ? undefined : at;

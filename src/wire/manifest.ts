@@ -133,6 +133,22 @@ const sandboxSchema = z.strictObject({
   network: z.boolean().optional(),
 });
 
+/** How a person signs in at a server over HTTP. Without it, or without a member, the server's own metadata decides. */
+const oauthSchema = z.strictObject({
+  /** A client that the operator registered at the authorization server. Without it, the host registers itself. */
+  client_id: z.string().min(1).max(512).optional(),
+  /** May only refer to a variable. */
+  client_secret: z.string().min(1).optional(),
+  /** The authorization server of that client. Without it, the one of the first sign-in. */
+  issuer: z.url({ protocol: /^https?$/ }).optional(),
+  /** The HTTPS address of a Client ID Metadata Document, for authorization servers that support them. */
+  client_metadata_url: z.url({ protocol: /^https$/ }).optional(),
+  /** Scopes to request besides those that the server requires, separated by spaces. */
+  scope: z.string().min(1).max(1000).optional(),
+  /** `client_credentials`: the server gets a token of the client's own, without a person. Needs `client_secret`. */
+  grant: z.enum(['authorization_code', 'client_credentials']).optional(),
+});
+
 export const manifestServerSchema = z.strictObject({
   alias: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 _ -'),
   transport: z.enum(['stdio', 'http']).optional(),
@@ -142,6 +158,8 @@ export const manifestServerSchema = z.strictObject({
   url: z.string().min(1).optional(),
   env: assignments.optional(),
   headers: assignments.optional(),
+  /** `false`: no sign-in, also if the server requires one. */
+  oauth: z.union([z.literal(false), oauthSchema]).optional(),
   version: z.string().min(1).optional(),
   required: z.boolean().optional(),
   /**

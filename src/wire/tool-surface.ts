@@ -19,6 +19,8 @@ export const surfaceViewSchema = z.object({
   escalated: z.array(z.object({ name: z.string(), uri: z.string(), reason: z.string() })),
   /** Disabled servers with the remedy. Absent in answers of older versions. */
   off: z.array(z.object({ alias: z.string(), why: z.string() })).optional(),
+  /** Servers at which the user must sign in, and how. Absent in answers of older versions. */
+  sign_in: z.array(z.object({ alias: z.string(), why: z.string() })).optional(),
   /** Limits of the servers: timeouts and the length of results. Absent in answers of older versions. */
   limits: z.string().optional(),
   /** The model that answers; `offline` if none is configured. Absent in answers of older versions. */

@@ -18,6 +18,9 @@ export type TurnStage = (typeof TURN_STAGES)[number];
 export const TURN_OUTCOMES = ['ok', 'failed', 'unknown'] as const;
 export type TurnOutcome = (typeof TURN_OUTCOMES)[number];
 
+/** Begins the error of a turn that waits for the person's answer to a question, instead of for a retry. */
+export const WAITS_FOR_ANSWER = 'waits for your answer';
+
 export const TURN_REPORTS_MAX = 8;
 export const TURN_ERROR_MAX_CHARACTERS = 500;
 /** Only the beginning of a reply is reported; the conversation has all of it. */

@@ -1,6 +1,7 @@
 /** Turns, conversations and events as an agent daemon shows them (docs/reference/api.md, "Delivery to a daemon"). */
 import { z } from 'zod';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
+import { questionSchema } from './question.ts';
 import { INVALID_CURSOR, positionCursor, wholeNumber } from './settings.ts';
 import { typeList } from './text.ts';
 import { turnUsageSchema } from './usage.ts';
@@ -154,6 +155,11 @@ export const turnEventSchemas = {
     /** The decider's name in the executor's approver list. */
     by: z.string().optional(),
   }),
+  /**
+   * A question of an MCP server to the person, or its end. It is answered by `POST /questions/{id}/answer`. A new stream
+   * first gets the open questions, without an event id.
+   */
+  question: questionSchema,
   /** The daemon's current activity for a turn, for a waiting person. */
   status: z.object({ conversation_id: z.string(), turn_id: z.string(), text: z.string() }),
   /** A notice for the person. Without a `turn_id` it is about the event stream itself. */

@@ -51,6 +51,7 @@ const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => 
     startNeoServer({
       ...{ ...base, drainMs: 100, turnReports: undefined, config: unused(config), model: 'offline' },
       capabilities: unused(),
+      questions: unused(),
       runner: unused({ state: () => ({ busy: false, queued: 0 }) }),
       store: unused(),
       feed: unused(),

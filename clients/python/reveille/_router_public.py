@@ -107,6 +107,7 @@ class ToolsResult(TypedDict):
     escalate: list[str]
     escalated: list[ToolsResultEscalated]
     off: NotRequired[list[ToolsResultOff]]
+    sign_in: NotRequired[list[ToolsResultOff]]
     limits: NotRequired[str]
     model: NotRequired[str]
     warnings: list[str]
@@ -122,6 +123,52 @@ class AnswerGatePasskey(TypedDict):
     authenticator_data: str
     client_data: str
     signature: str
+
+
+class ListQuestionsResultQuestionAskedFieldOption(TypedDict):
+    value: str
+    title: str
+
+
+class ListQuestionsResultQuestionAskedField(TypedDict):
+    name: str
+    kind: Literal["text", "number", "integer", "boolean", "choice", "choices"]
+    title: str
+    description: NotRequired[str]
+    required: bool
+    default: NotRequired[str | Number | bool | list[str]]
+    options: NotRequired[list[ListQuestionsResultQuestionAskedFieldOption]]
+    format: NotRequired[Literal["email", "uri", "date", "date-time"]]
+    min: NotRequired[Number]
+    max: NotRequired[Number]
+
+
+class ListQuestionsResultQuestionAsked(TypedDict):
+    mode: Literal["form"]
+    message: str
+    fields: list[ListQuestionsResultQuestionAskedField]
+
+
+class ListQuestionsResultQuestionAsked2(TypedDict):
+    mode: Literal["url"]
+    message: str
+    url: str
+    host: str
+
+
+class ListQuestionsResultQuestion(TypedDict):
+    question_id: str
+    conversation_id: str
+    turn_id: str
+    server: str
+    tool: str
+    state: Literal["asked", "accepted", "declined", "lapsed"]
+    asked: ListQuestionsResultQuestionAsked | ListQuestionsResultQuestionAsked2
+    expires_at: str
+
+
+class ListQuestionsResult(TypedDict):
+    questions: list[ListQuestionsResultQuestion]
 
 
 class Envelope(TypedDict):
@@ -179,6 +226,14 @@ class AgentRoutes(Caller):
     def answer_gate(self, id: str, nid: str, *, approved: bool, call_sha256: str, displayed_sha256: str, approver: str, expires_at: str, answer: str | Unset = UNSET, signature: str | Unset = UNSET, passkey: AnswerGatePasskey | Unset = UNSET) -> AnswerGateResult:
         """An approver's answer to a step that waits for it, signed by their key and passed on as it is; the first one counts."""
         return cast("AnswerGateResult", self._call("POST", f"/intents/{quoted(id)}/gates/{quoted(nid)}/answer", body={"approved": approved, "answer": answer, "call_sha256": call_sha256, "displayed_sha256": displayed_sha256, "approver": approver, "expires_at": expires_at, "signature": signature, "passkey": passkey}))
+
+    def list_questions(self, *, conversation_id: str | Unset = UNSET) -> ListQuestionsResult:
+        """Questions of MCP servers that wait for an answer of the person."""
+        return cast("ListQuestionsResult", self._call("GET", "/questions", query={"conversation_id": conversation_id}))
+
+    def answer_question(self, id: str, *, action: Literal["accept", "decline"], content: dict[str, str | Number | bool | list[str]] | Unset = UNSET) -> ListQuestionsResultQuestion:
+        """The person's answer to a question of an MCP server; the first one counts."""
+        return cast("ListQuestionsResultQuestion", self._call("POST", f"/questions/{quoted(id)}/answer", body={"action": action, "content": content}))
 
     def get_receipt(self, id: str) -> Receipt:
         """The receipt of a task of this agent, as the executor has it: "reveille receipt verify" reads it."""

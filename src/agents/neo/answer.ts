@@ -15,6 +15,7 @@ import type { ConversationStore } from './conversations/store.ts';
 import { runLoop, type SystemBlockInputs } from './loop/loop.ts';
 import type { NeoModel } from './model.ts';
 import { EARLIER_TURNS, renderHistory, renderQuestion, type TurnMemory } from './prompt.ts';
+import type { Questions } from './questions.ts';
 import { noTools, StoppedWhileStarting, type ToolNotice, type ToolSurface } from './tools/surface.ts';
 import { toolsOfTurn } from './tools/turn-tools.ts';
 import { type UsageMeter, usageMeter } from './usage-meter.ts';
@@ -75,6 +76,8 @@ export function createReplyStream(clock: Clock, write: (offset: number, text: st
 }
 
 export type AnswerOptions = {
+  /** The questions of MCP servers to the person. */
+  questions?: Pick<Questions, 'waitsFor' | 'notesOf'> | undefined;
   store: Pick<ConversationStore, 'turnsBefore' | 'arrivedAfter' | 'journal' | 'say' | 'status' | 'gate'>;
   model: NeoModel;
   /** For the cost of a turn. */
@@ -210,6 +213,7 @@ async function runTurn(turn: Turn, options: AnswerOptions, outputs: TurnOutputs)
     systemBlockInputs,
     journal: store.journal,
     meter,
+    questions: options.questions,
     arrived: (limit) => store.arrivedAfter(turn, limit),
     nextReply: () => replyStream.nextStep(),
     notify,

@@ -18,6 +18,7 @@ import type { ConversationSource } from './delegate/evidence.ts';
 import type { Memory } from './memory/open-memory.ts';
 import { chooseModel } from './model.ts';
 import type { TurnMemory } from './prompt.ts';
+import type { Questions } from './questions.ts';
 import { noTools, StoppedWhileStarting, type ToolSurface } from './tools/surface.ts';
 
 export type CapabilitiesOptions = {
@@ -28,6 +29,8 @@ export type CapabilitiesOptions = {
   sandbox?: Sandbox | undefined;
   store: Pick<ConversationStore, 'turn' | 'newestDone'> & ConversationSource;
   approvers: Approvers;
+  /** The questions of MCP servers to the person. */
+  questions?: Pick<Questions, 'ofCall'> | undefined;
   clock: Clock;
   log: Logger;
   /** Called once when the tools differ from the manifest or cannot be started: Neo must stop. */
@@ -122,6 +125,7 @@ export async function createCapabilities(options: CapabilitiesOptions): Promise<
       dataDir,
       warnings,
       delegate: executor?.delegate,
+      questions: options.questions,
       recall: memory && ((query) => memory!.digest(query)),
       signal: stopping.signal,
       clock,

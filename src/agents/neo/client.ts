@@ -15,6 +15,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { encodeJson, type RawJson } from '../../wire/json.ts';
 import type { PersonChat } from '../../wire/person.ts';
+import type { QuestionAnswer } from '../../wire/question.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type PathNames, pathOf, type Route } from '../../wire/route.ts';
 import { missingTools } from '../../wire/tool-surface.ts';
@@ -268,6 +269,14 @@ export function createNeoClient(options: NeoClientOptions) {
     tools: async (signal?: AbortSignal) => (await request(NEO_ROUTES.tools, {}, {}, signal)).value,
     answerGate: async (intentId: string, nodeId: string, answer: GateAnswer) =>
       (await request(NEO_ROUTES.answerGate, { id: intentId, nid: nodeId }, { body: answer })).value,
+    /** The questions of MCP servers that wait, of a conversation or of all. */
+    questions: async (conversationId?: string) => {
+      const query = { conversation_id: conversationId };
+      return (await request(NEO_ROUTES.listQuestions, {}, { query })).value.questions;
+    },
+    /** The first answer counts. */
+    answerQuestion: async (id: string, answer: QuestionAnswer) =>
+      (await request(NEO_ROUTES.answerQuestion, { id }, { body: answer })).value,
     /** As its source text: a verifier needs the exact bytes. */
     receipt: async (intentId: string): Promise<RawJson> =>
       (await request(NEO_ROUTES.getReceipt, { id: intentId })).text,

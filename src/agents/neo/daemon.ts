@@ -17,6 +17,7 @@ import { createApprovers } from './delegate/approvers.ts';
 import { startNeoServer } from './http/server.ts';
 import type { NeoModel } from './model.ts';
 import { chooseModel } from './model.ts';
+import { createQuestions } from './questions.ts';
 import { createRunner, type Runner } from './runner.ts';
 
 /** How long a drain waits for running turns; unfinished turns run again at the next start. */
@@ -75,6 +76,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
   const traceOf = (turnId: string) => store.turnById(turnId)?.traceparent;
   const turnReports = turnReportSender(config, { outbox: store.outbox, traceOf, clock, log });
   const approvers = createApprovers(clock);
+  const questions = createQuestions({ store: store.questions, approvers, clock, log });
   let capabilities: Capabilities | undefined;
   let runner: Runner;
   let server: RunningServer;
@@ -85,6 +87,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
       sandbox: options.sandbox,
       store,
       approvers,
+      questions,
       clock,
       log,
       onFatal: giveUp,
@@ -98,6 +101,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
       prices,
       surface,
       memory,
+      questions,
       onFinished,
       contextTokens,
       retryPolicy,
@@ -112,6 +116,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
       turnReports,
       capabilities,
       approvers,
+      questions,
       feed,
       onPrompt: options.onPrompt,
       log,

@@ -8,6 +8,7 @@ import type { Outcome, RetryPolicy, Turn } from '../../turns/turn.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import type { NeoModel } from './model.ts';
 import type { TurnMemory } from './prompt.ts';
+import type { Questions } from './questions.ts';
 import { noTools, type ToolSurface } from './tools/surface.ts';
 
 export type NeoAgentOptions = {
@@ -18,6 +19,8 @@ export type NeoAgentOptions = {
   /** The capabilities of a turn; used by turns of a model that calls tools. No tools by default. */
   surface?: (() => Promise<ToolSurface>) | undefined;
   memory?: TurnMemory | undefined;
+  /** The questions of MCP servers to the person; none by default. */
+  questions?: Questions | undefined;
   /** The size of the model's context, in tokens; 128,000 by default. */
   contextTokens?: number;
   clock: Clock;
@@ -37,7 +40,16 @@ export type RunnerOptions = NeoAgentOptions & {
 export const MAX_ATTEMPTS = 3;
 
 export function neoAgent(options: NeoAgentOptions): Agent {
-  const { store, model, memory, clock, log, surface = async () => noTools, contextTokens = 128_000 } = options;
+  const {
+    store,
+    model,
+    memory,
+    questions,
+    clock,
+    log,
+    surface = async () => noTools,
+    contextTokens = 128_000,
+  } = options;
   const { prices = new Map() } = options;
 
   async function run(attempt: Attempt): Promise<Outcome> {
@@ -45,7 +57,7 @@ export function neoAgent(options: NeoAgentOptions): Agent {
     // The first turn loads the answering code: the router waits for a woken machine until it listens.
     const { answerTurn } = await import('./answer.ts');
     await persist(() => attempt.begin(true));
-    const answering = { store, model, prices, surface, memory, contextTokens, persist, clock, log, signal };
+    const answering = { store, model, prices, surface, memory, questions, contextTokens, persist, clock, log, signal };
     const { outcome = { status: 'stopped' }, said } = await answerTurn(attempt.turn, answering);
     return { ...outcome, said };
   }
@@ -80,7 +92,7 @@ export type Runner = TurnEngine;
 export function createRunner(options: RunnerOptions): Runner {
   const { store, onFinished, retryPolicy, clock, log, concurrency = 8 } = options;
   const agent = neoAgent(options);
-  return new TurnEngine({
+  const engine = new TurnEngine({
     ...{ store, concurrency, perUser: false, retryPolicy, owner: 'Neo', clock, log },
     workerOf: ({ message, terms }) =>
       terms?.run === undefined
@@ -94,4 +106,12 @@ export function createRunner(options: RunnerOptions): Runner {
       onFinished?.(turn);
     },
   });
+  const { questions } = options;
+  if (questions) {
+    questions.onAnswered = (turnId) => engine.hurry(turnId);
+    // Answered when the last process had ended its work already.
+    const waiting = store.unfinished(0).map(({ id }) => id);
+    for (const turnId of questions.answeredTurns(waiting)) engine.hurry(turnId);
+  }
+  return engine;
 }

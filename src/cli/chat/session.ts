@@ -14,6 +14,7 @@ import { readerOf } from '../screens/reader.ts';
 import { arrivalLine, Screen } from './conversation.ts';
 import { answerInline, decidedWords } from './gates.ts';
 import { LineEditor } from './line-editor.ts';
+import { answerQuestionInline } from './questions.ts';
 
 const PROMPT = '> ';
 /** Events that wait behind a question; further ones stay in the stream. */
@@ -127,6 +128,7 @@ export async function talk(
 
   async function follow(event: NeoEvent): Promise<void> {
     if (event.type === 'gate') return await onGate(event.data);
+    if (event.type === 'question') return await onQuestion(event.data);
     const { data } = event;
     // Text of other conversations is for their clients.
     if (data.conversation_id !== undefined && data.conversation_id !== conversationId) {
@@ -185,6 +187,30 @@ export async function talk(
     open = undefined;
     if (isTaken) answeredHere.add(step);
     // The event with the approver follows.
+    if (words === '') return screen.freshLine();
+    say(words);
+    settle();
+  }
+
+  async function onQuestion(question: TurnEventData<'question'>): Promise<void> {
+    const { question_id: step, state } = question;
+    if (state !== 'asked') {
+      if (!answeredHere.delete(step) && answered.has(step))
+        say(look().paint('dim', `the question of "${question.server}" no longer waits: ${state}`));
+      return settle();
+    }
+    if (answered.has(step)) return;
+    answered.add(step);
+    editor.hide();
+    screen.freshLine();
+    const withdrawn = new AbortController();
+    open = { step, withdrawn };
+    const isDecided = held.some((one) => decides(one, step));
+    const words = isDecided
+      ? ''
+      : await editor.lend(() => answerQuestionInline(context, client, question, withdrawn.signal));
+    open = undefined;
+    if (words === 'Answered' || words === 'Declined') answeredHere.add(step);
     if (words === '') return screen.freshLine();
     say(words);
     settle();
@@ -267,7 +293,9 @@ const stepOf = ({ intent_id, node_id }: TurnEventData<'gate'>) => `${intent_id} 
 
 /** Whether the event means that the question of a step no longer waits. */
 const decides = (next: Held, step: string): boolean =>
-  typeof next !== 'function' && next.type === 'gate' && next.data.state !== 'asked' && stepOf(next.data) === step;
+  typeof next !== 'function' &&
+  ((next.type === 'gate' && next.data.state !== 'asked' && stepOf(next.data) === step) ||
+    (next.type === 'question' && next.data.state !== 'asked' && next.data.question_id === step));
 
 function wordsOf(error: unknown): string {
   if (error instanceof ReveilleError) return error.message;

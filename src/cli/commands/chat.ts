@@ -7,6 +7,7 @@ import type { TurnView } from '../../wire/turn.ts';
 import { personClient } from '../access/router.ts';
 import { arrivalLine, Screen } from '../chat/conversation.ts';
 import { answerInline, gateRemark } from '../chat/gates.ts';
+import { answerQuestionInline, questionRemark } from '../chat/questions.ts';
 import { talk } from '../chat/session.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
@@ -135,6 +136,13 @@ async function askOnce(context: CliContext, { client, message, conversationId }:
       if (out.live && process.stdin.isTTY === true)
         screen.line((await answerInline(context, client, event.data)).words);
       else out.remark(gateRemark(event.data));
+      return false;
+    }
+    if (event.type === 'question') {
+      if (event.data.state !== 'asked') return false;
+      if (out.live && process.stdin.isTTY === true)
+        screen.line(await answerQuestionInline(context, client, event.data));
+      else out.remark(questionRemark(event.data));
       return false;
     }
     if (!('turn_id' in data) || data.turn_id !== turn!.turn_id) return false;

@@ -76,7 +76,8 @@ async function lookAt(context: CliContext, manifest: NeoManifest, text: string, 
       });
       const silent = pool.servers().filter(({ problem }) => problem);
       const problems = silent.map(({ alias, problem }) => `server "${alias}" ${problem!.replace(RESTART_NOTE, '')}`);
-      return { looks, problems, isOff: silent.every(({ state }) => state === 'off'), seen };
+      const isSignedOut = silent.some(({ state }) => state === 'signed_out');
+      return { looks, problems, isOff: silent.every(({ state }) => state === 'off'), isSignedOut, seen };
     } finally {
       await pool.close();
     }
@@ -244,7 +245,19 @@ export async function serverAdd(context: CliContext, flags: ServerAddFlags, word
       `the manifest ${manifest.path} already has a server "${alias}"; see: reveille neo server review ${alias}`,
     );
   const text = withServer(manifest.text, server);
-  const found = await lookAt(context, manifest, text, new Set([alias]));
+  let found = await lookAt(context, manifest, text, new Set([alias]));
+  if (found.isSignedOut) {
+    const { url = '' } = flags;
+    if (!context.out.live || context.process.stdin.isTTY !== true)
+      throw new ReveilleError(
+        'unavailable',
+        `server "${alias}" needs sign-in; run: reveille neo server login ${alias} --url ${url}\nThen repeat this command; nothing was written`,
+        { retryable: false },
+      );
+    const { serverLogin } = await import('./neo-server-login.ts');
+    await serverLogin(context, { url }, alias);
+    found = await lookAt(context, manifest, text, new Set([alias]));
+  }
   if (found.problems.length > 0)
     throw new ReveilleError('unavailable', `${found.problems.join('\n')}\nnothing was written`, { retryable: false });
   await decide(context, flags, { manifest, text, ...found });

@@ -53,7 +53,7 @@ function ownAddress(context: CliContext): string {
 }
 
 /** @returns whether a program opened it */
-function show(address: string): Promise<boolean> {
+export function openInBrowser(address: string): Promise<boolean> {
   const opener = OPENERS[process.platform];
   if (!opener) return Promise.resolve(false);
   const [program, ...words] = opener;
@@ -75,7 +75,7 @@ export async function open(context: CliContext, { print = false, url }: OpenFlag
   const isElsewhere = named !== undefined && named !== readRun(context.home)?.public_url;
   const address = isElsewhere ? await addressAt(context, url) : ownAddress(context);
   if (print) return out.result({ address }, [address]);
-  const isShown = await show(address);
+  const isShown = await openInBrowser(address);
   const lines = isShown
     ? ['The console opens in your browser.']
     : ['No browser was started here. Open this address; it works once, within ten minutes:', address];

@@ -20,7 +20,10 @@ function gist(description: string): string {
   return /^.*?[.!?](?= |$)/.exec(line)?.[0] ?? line;
 }
 
-export function renderSurface({ tools, escalated, off = [], limits, warnings }: SurfaceView, look: Reader): string[] {
+export function renderSurface(
+  { tools, escalated, off = [], sign_in = [], limits, warnings }: SurfaceView,
+  look: Reader,
+): string[] {
   const lines = [
     tools.length === 0
       ? 'The model can call nothing.'
@@ -33,6 +36,10 @@ export function renderSurface({ tools, escalated, off = [], limits, warnings }: 
   if (escalated.length > 0) {
     const rows = escalated.map(({ name, reason }) => [name, reason]);
     lines.push('', 'Through core_execute only:', '', ...table(['TOOL', 'REASON'], rows, look));
+  }
+  if (sign_in.length > 0) {
+    const rows = sign_in.map(({ alias, why }) => [alias, oneLine(why)] as const);
+    lines.push('', 'Needs sign-in:', '', ...facts(rows, look));
   }
   if (off.length > 0) {
     // Not shortened: its end names the remedy.

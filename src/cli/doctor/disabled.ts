@@ -9,7 +9,8 @@ import { parseExecutorConfig } from '../../executor/config.ts';
 import { parseModelConfig } from '../../kit/model/endpoint.ts';
 import { NO_SANDBOX_PATHS, Sandbox } from '../../kit/process/isolation.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
-import { loadManifest } from '../../mcp-host/manifest.ts';
+import { loadManifest, type ServerSpec } from '../../mcp-host/manifest.ts';
+import { lacksSignIn, TokenStore } from '../../mcp-host/oauth/token-store.ts';
 import { cannotRunAs } from '../../router/providers/isolation.ts';
 import { isolationSetting, parseSettings, type Settings } from '../../wire/settings.ts';
 import { orUndefined } from '../access/unreachable.ts';
@@ -18,6 +19,8 @@ import { settingsOfAgent } from '../home/neo-manifest.ts';
 import { EXPERIMENTAL } from '../service/experimental.ts';
 import type { Check } from './check.ts';
 
+const SIGN_IN = 'reveille neo server login';
+
 /** The executor's settings without generated secrets. */
 export const withoutSecrets = (settings: Settings): Settings => ({
   ...settings,
@@ -25,23 +28,33 @@ export const withoutSecrets = (settings: Settings): Settings => ({
   ...(settings.EXECUTOR_TOKEN === undefined ? { EXECUTOR_HOST: undefined } : {}),
 });
 
-const lacksOf = (path: string, variables: Settings): string[] =>
-  loadManifest(path, variables).servers.flatMap(({ alias, unmetNeed: lack }) =>
-    lack === undefined ? [] : [`${alias}: ${lack}`],
-  );
+/** What the servers of a manifest lack: a program, a setting, or a sign-in that they have asked for. */
+function lacksOf(path: string, variables: Settings, signIns: TokenStore, signInCommand: string): string[] {
+  const signInLack = ({ alias, link }: ServerSpec): string | undefined => {
+    if (link.kind !== 'http' || link.oauth === undefined || link.oauth.grant === 'client_credentials') return undefined;
+    const lacks = lacksSignIn(signIns.read({ alias, url: link.url }));
+    return lacks ? `it needs sign-in, or more rights; run: ${signInCommand} ${alias}` : undefined;
+  };
+  return loadManifest(path, variables).servers.flatMap((spec) => {
+    const lack = spec.unmetNeed ?? signInLack(spec);
+    return lack === undefined ? [] : [`${spec.alias}: ${lack}`];
+  });
+}
 
 function lacksOfNeo(context: CliContext): string[] {
   const settings = settingsOfAgent(context);
   const dataDir = settings.NEO_DATA_DIR!;
   const config = parseToolConfig(settings, dataDir);
   if (config.manifest === undefined) return [];
-  return lacksOf(manifestPathOf(config.manifest), { ...settings, ...foldersOf(config, dataDir) });
+  const variables = { ...settings, ...foldersOf(config, dataDir) };
+  return lacksOf(manifestPathOf(config.manifest), variables, new TokenStore(dataDir, context.clock), SIGN_IN);
 }
 
-function lacksOfExecutor({ settings }: CliContext): string[] {
-  const { manifest, workspace } = parseExecutorConfig(withoutSecrets(settings));
+function lacksOfExecutor({ settings, clock }: CliContext): string[] {
+  const { manifest, workspace, dataDir } = parseExecutorConfig(withoutSecrets(settings));
   const path = manifest === 'bundled' ? bundledManifest('executor') : manifest.path;
-  return lacksOf(path, { ...settings, EXECUTOR_WORKSPACE: workspace });
+  const variables = { ...settings, EXECUTOR_WORKSPACE: workspace };
+  return lacksOf(path, variables, new TokenStore(dataDir, clock), `${SIGN_IN} --executor`);
 }
 
 /**

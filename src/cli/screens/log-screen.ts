@@ -4,6 +4,7 @@ import { wallTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { FireView } from '../../wire/alarm.ts';
 import { type AlarmNow, type Fire, firesOf, plainError } from '../../wire/fire.ts';
+import { WAITS_FOR_ANSWER } from '../../wire/turn-report.ts';
 import { usageText } from '../../wire/usage.ts';
 import { reportsNothing } from '../../wire/wake.ts';
 import type { LogEntry } from '../log/entries.ts';
@@ -29,6 +30,7 @@ export function replyLines(reply: string, look: Pick<Reader, 'width' | 'paint'>)
 
 /** A turn that failed with a temporary error. */
 export function waitsWords(retryAt: number, error: string | undefined, look: Pick<Reader, 'now' | 'zone'>): string {
+  if (error?.startsWith(WAITS_FOR_ANSWER)) return `turn ${oneLine(error)}, until ${wallTime(retryAt, look)}`;
   return `turn failed, next attempt ${wallTime(retryAt, look)}${because(error)}`;
 }
 

@@ -1,12 +1,16 @@
 /** `up`, each daemon alone, and the MCP servers. */
 import type { Command } from 'commander';
 import type { CapabilityFlags, ChronometricFlags } from '../commands/daemons.ts';
+import type { QuestionFlags } from '../commands/neo-question.ts';
 import type { ServerAddFlags } from '../commands/neo-server.ts';
+import type { LoginFlags } from '../commands/neo-server-login.ts';
 import type { ReviewFlags } from '../commands/neo-server-review.ts';
 import { addCommand, addGroup } from './command.ts';
 
 const load = () => import('../commands/daemons.ts');
 const servers = () => import('../commands/neo-server.ts');
+const logins = () => import('../commands/neo-server-login.ts');
+const questions = () => import('../commands/neo-question.ts');
 
 const listenOptions = (command: Command) =>
   command
@@ -58,11 +62,60 @@ function addServers(neo: Command): void {
     options: reviewOptions,
     run: async (context, flags, [alias]) => (await servers()).serverReview(context, flags, alias),
   });
+  const ofExecutor = (command: Command) =>
+    command.option('--executor', "a server of the executor's manifest, not of the agent's");
+  addCommand<LoginFlags>(server, {
+    usage: 'login <alias>',
+    summary: 'sign in at a server that requires it, with a browser',
+    examples: ['reveille neo server login wiki', 'reveille neo server login wiki --paste'],
+    options: (command) =>
+      ofExecutor(command)
+        .option('--paste', 'the browser is on another computer: paste the address that it shows at the end')
+        .option('--no-browser', 'only print the address')
+        .option('--url <address>', 'the address of a server that is not in the manifest yet'),
+    run: async (context, flags, [alias]) => (await logins()).serverLogin(context, flags, alias!),
+  });
+  addCommand<LoginFlags>(server, {
+    usage: 'logout <alias>',
+    summary: 'remove the stored sign-in at a server',
+    examples: ['reveille neo server logout wiki', 'reveille neo server logout wiki --json'],
+    options: ofExecutor,
+    run: async (context, flags, [alias]) => (await logins()).serverLogout(context, flags, alias!),
+  });
   addCommand(server, {
     usage: 'remove <alias>',
     summary: 'remove a server from the manifest',
     examples: ['reveille neo server remove notes', 'reveille neo server remove notes --json'],
     run: async (context, _flags, [alias]) => (await servers()).serverRemove(context, alias!),
+  });
+}
+
+/** `neo question …`: the questions of MCP servers to the user. */
+function addQuestions(neo: Command): void {
+  const question = addGroup(neo, 'question', 'list and answer the questions of MCP servers', [
+    'reveille neo question list',
+    'reveille neo question answer Yw3kq0Zr8VxQ2b1c city=Bonn',
+  ]);
+  const router = (command: Command) => command.option('--router <address>', 'the public address of another router');
+  addCommand<QuestionFlags>(question, {
+    usage: 'list',
+    summary: 'the questions that wait for an answer; starts your agent',
+    examples: ['reveille neo question list', 'reveille neo question list --json'],
+    options: router,
+    run: async (context, flags) => (await questions()).listQuestions(context, flags),
+  });
+  addCommand<QuestionFlags>(question, {
+    usage: 'answer <id> [values...]',
+    summary: 'answer a question: values as name=value, or asked for on a terminal',
+    examples: [
+      'reveille neo question answer Yw3kq0Zr8VxQ2b1c city=Bonn nights=2',
+      'reveille neo question answer Yw3kq0Zr8VxQ2b1c --decline',
+    ],
+    options: (command) =>
+      router(command)
+        .option('--decline', 'refuse to answer')
+        .option('--done', 'you have opened the address of the question'),
+    run: async (context, flags, [id, ...values]) => (await questions()).answerQuestion(context, flags, id!, values),
   });
 }
 
@@ -130,6 +183,7 @@ export function addDaemons(program: Command): void {
     run: async (context) => (await import('../commands/tools.ts')).neoTools(context),
   });
   addServers(neo);
+  addQuestions(neo);
   addCommand(program, {
     usage: 'ledger',
     summary: 'MCP server: a ledger of play money to try the executor with',

@@ -5,6 +5,7 @@ import { LATE_REASON_TEXT } from '../../kit/clock/duration.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { ConversationSummary, TurnView } from '../../wire/turn.ts';
+import { WAITS_FOR_ANSWER } from '../../wire/turn-report.ts';
 import { usageText } from '../../wire/usage.ts';
 import { reportsNothing } from '../../wire/wake.ts';
 import { markdown } from '../markdown.ts';
@@ -14,6 +15,7 @@ import { brief, type Html, NOTHING, shown } from '../shown.ts';
 import { type LocalContext, relative, time } from '../times.ts';
 import { waitingOf } from '../waiting-questions.ts';
 import { passkeysOf, questionBlock } from './question.ts';
+import { serverQuestion } from './server-question.ts';
 
 /** The last turns of a long conversation. */
 const MAX_TURNS = 100;
@@ -92,7 +94,11 @@ function turnBlock(turn: TurnView, csrf: string, here: LocalContext): Html {
   const isOpen = status === 'queued' || status === 'running';
   const used = usageText(turn.usage);
   const state =
-    turn.retry_at === undefined ? STATUSES[status] : html`failed, next attempt ${time(turn.retry_at, here)}`;
+    turn.retry_at === undefined
+      ? STATUSES[status]
+      : error?.startsWith(WAITS_FOR_ANSWER)
+        ? html`waits for your answer until ${time(turn.retry_at, here)}`
+        : html`failed, next attempt ${time(turn.retry_at, here)}`;
   const stop = isOpen
     ? html`<form method="post" action="${pathOf(conversation_id)}/stop" class="inline" id="stop-${id}">${csrfField(csrf)}<input type="hidden" name="turn" value="${id}"><button data-key="s">Stop</button></form>`
     : NOTHING;
@@ -111,7 +117,7 @@ export async function conversationScreen(context: RequestContext): Promise<Page>
   if (!conversationIdSchema.safeParse(id).success)
     throw new ReveilleError('not_found', 'there is no conversation with this id');
   const agent = there(backend.agent);
-  const [conversations, chat, waiting, passkeys] = await Promise.all([
+  const [conversations, chat, waiting, passkeys, asked] = await Promise.all([
     readConversations(context),
     lastTurns(agent, id, MAX_TURNS).catch((thrown: unknown) => {
       if (toReveilleError(thrown).code === 'not_found') return { turns: [], count: 0, lastEventId: undefined };
@@ -119,17 +125,19 @@ export async function conversationScreen(context: RequestContext): Promise<Page>
     }),
     waitingOf(backend, reads).catch(() => []),
     passkeysOf(context),
+    agent.questions(id).catch(() => []),
   ]);
   const questions = waiting
     .filter(({ intent }) => intent.conversation_id === id)
     .map((question) => questionBlock(question, context, passkeys, `chat/${id}`));
+  const ofServers = asked.map((question) => serverQuestion(question, context, `${pathOf(id)}/question`));
   const earlier = chat.count - chat.turns.length;
   const seen = chat.lastEventId === undefined ? NOTHING : html` data-seen="${chat.lastEventId}"`;
   const main = html`<div class="chat">${side(conversations, context, id)}
 <section class="thread" aria-label="Conversation"><div class="thread-head"><p class="back"><a href="chat">Chats</a></p><h1 dir="auto">${chat.turns[0] === undefined ? 'New conversation' : brief(chat.turns.at(-1)!.message, 80)}</h1></div>
 <div class="scroll" tabindex="0" role="group" aria-label="Messages"><div>${earlier > 0 ? html`<p class="dim">${earlier} earlier turns are not shown.</p>` : NOTHING}
 <ol class="turns" data-conversation="${id}"${seen} aria-live="polite">${chat.turns.map((turn) => turnBlock(turn, session.csrf, here))}</ol>
-${questions}</div></div>
+${questions}${ofServers}</div></div>
 ${messageForm(pathOf(id), session.csrf)}</section></div>`;
   return { screen: 'chat', title: 'Chat', main, layout: 'fixed', looksAt: ['approvals', 'chat'] };
 }

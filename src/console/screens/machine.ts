@@ -39,6 +39,24 @@ const change = ({ at, action, fields, actor, reason }: MachineChangeView, here: 
   return html`<li class="row"><span class="name">${shown(`${action}${what}`)} by ${BY[actor]}${why}</span><span class="when">${time(at, here)}</span></li>`;
 };
 
+/** A page does not wait longer for the agent's servers. */
+const SERVERS_MS = 2000;
+
+/** The servers of a running agent at which the user must sign in. */
+async function signInsOf({
+  backend,
+  clock,
+  signal,
+}: RequestContext): Promise<readonly { alias: string; why: string }[]> {
+  const limit = new AbortController();
+  const cancel = clock.after(SERVERS_MS, () => limit.abort());
+  try {
+    return (await there(backend.agent).tools(AbortSignal.any([signal, limit.signal]))).sign_in ?? [];
+  } finally {
+    cancel();
+  }
+}
+
 export async function machineScreen(context: RequestContext): Promise<Page> {
   const { backend, here, session } = context;
   const looksAt = ['machines'];
@@ -61,8 +79,10 @@ export async function machineScreen(context: RequestContext): Promise<Page> {
       main: html`${pageHead('Machine')}${empty('No machine', next)}`,
     };
   }
-  const [changes, log] = await Promise.all([
+  const isReady = machine.running === 'ready';
+  const [changes, signIns, log] = await Promise.all([
     changesOf(context).catch(() => []),
+    isReady ? signInsOf(context).catch(() => []) : [],
     'there' in backend.machineLog ? backend.machineLog.there().catch(() => undefined) : undefined,
   ]);
   const [mark, text] = STATES[machine.state] ??
@@ -78,10 +98,13 @@ export async function machineScreen(context: RequestContext): Promise<Page> {
       : log.length === 0
         ? html`<p class="dim">The log is empty.</p>`
         : html`<pre class="log" tabindex="0" aria-label="Log">${log.map((line) => html`${shown(line)}\n`)}</pre>`;
+  const rows = signIns.map(({ alias, why }) => html`<div><dt>${shown(alias)}</dt><dd>${shown(why)}</dd></div>`);
+  const needsSignIn =
+    rows.length === 0 ? NOTHING : html`<h2>Servers that need sign-in</h2><dl class="facts card">${rows}</dl>`;
   const actions = html`${isSuspended || isAwake || 'missing' in backend.agent ? NOTHING : act('wake', 'Start', session.csrf, 'primary')}${isSuspended ? act('restore', 'Restore', session.csrf, 'primary') : html`<a class="button danger" href="machine/suspend">Suspend</a>`}`;
   const main = html`${pageHead('Machine', html`<span class="state ${mark}">${text}</span>`, actions)}
 <dl class="facts card"><div><dt>Provider</dt><dd>${machine.provider}</dd></div><div><dt>Stops when idle</dt><dd>${machine.idle_seconds === undefined ? 'never' : `after ${formatDuration(machine.idle_seconds * 1000)}`}</dd></div>${used}<div><dt>Created</dt><dd>${time(machine.created_at, here)}</dd></div><div><dt>Changed</dt><dd>${time(machine.updated_at, here)}</dd></div></dl>
-<h2>Log</h2>${lines}
+${needsSignIn}<h2>Log</h2>${lines}
 <h2>Changes</h2>${changes.length === 0 ? html`<p class="dim">No changes recorded.</p>` : html`<ul class="rows changes-list">${changes.map((one) => change(one, here))}</ul>`}`;
   return { screen: 'machine', title: 'Machine', main, looksAt };
 }

@@ -18,6 +18,7 @@ import { dayScreen } from './day.ts';
 import { confirmSuspend, machineScreen, restoreMachine, suspendMachine, wakeMachine } from './machine.ts';
 import { notificationsScreen, removeChannel, subscribe, testChannel } from './notifications.ts';
 import { addPasskey, confirmRevoke, makePasskey, passkeysScreen, revokePasskey } from './passkeys.ts';
+import { answerServerQuestion } from './server-question.ts';
 import { statusScreen } from './status.ts';
 import { upcomingScreen } from './upcoming.ts';
 
@@ -49,6 +50,7 @@ export const SCREEN_ROUTES: readonly ScreenRoute[] = [
   get('chat/:id', conversationScreen),
   post('chat/:id', sendMessage),
   post('chat/:id/stop', stopTurn),
+  post('chat/:id/question', answerServerQuestion),
   get('approvals', approvalsScreen),
   post('approvals/answer', answerQuestion),
   post('approvals/passkey', passkeyChallenge),

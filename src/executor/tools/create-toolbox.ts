@@ -8,7 +8,7 @@ import { hasServersToStart, readLockedManifest, rejectAnyDrift } from '../../mcp
 import type { HostLimits } from '../../mcp-host/limits.ts';
 import type { Manifest } from '../../mcp-host/manifest.ts';
 import type { ToolResult } from '../../mcp-host/output-cap.ts';
-import { type HostedTool, type ServerPool, startManifest } from '../../mcp-host/server-pool.ts';
+import { type HostedTool, type ServerPool, SIGN_IN_COMMAND, startManifest } from '../../mcp-host/server-pool.ts';
 import { ToolCallFailure } from '../../mcp-host/tool-call-failure.ts';
 import { digestOf } from '../../mcp-host/tool-definition.ts';
 import { editDistance } from '../../wire/edit-distance.ts';
@@ -185,6 +185,7 @@ export async function createToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { pool, manifest } = await startManifest({
     ...rest,
     manifestPath: manifestPathOf(given),
+    signInCommand: `${SIGN_IN_COMMAND} --executor`,
     inspect,
     folders,
     variables: { ...options.variables, ...folders },

@@ -24,6 +24,7 @@ import {
   type JournalledCall,
   type JournalledStep,
 } from '../loop/journal.ts';
+import { type QuestionStore, questionTable, viewOfQuestion } from '../questions.ts';
 import type { GateNotice, ToolAnswer } from '../tools/surface.ts';
 
 // The `turn_steps` and `turn_calls` tables: the journal of turns. Synchronous; writes must run inside a transaction
@@ -139,7 +140,12 @@ export function openConversationStore(options: ConversationStoreOptions) {
       accepting: (turn) => conversations.addTurn(turn.conversationId, turn.message, turn.createdAt),
       changed(turn, { said }) {
         const { id, conversationId, status, finishedAt } = turn;
-        if (finishedAt !== undefined) steps.shorten(id);
+        if (finishedAt !== undefined) {
+          steps.shorten(id);
+          for (const row of questions.ofTurn(id))
+            if (row.state === 'asked') events.append('question', viewOfQuestion(row, 'lapsed'));
+          questions.remove(id);
+        }
         if (finishedAt !== undefined && said !== undefined) {
           conversations.touch(conversationId, finishedAt);
           events.foldSaid(conversationId, id, said);
@@ -150,6 +156,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
     }),
   });
   const steps = stepTable(db);
+  const questions = questionTable(db);
   const conversations = conversationTable(db);
   const events = eventLog(db, eventsRetained);
   const notice = (turn: Turn, code: TurnEventData<'notice'>['code'], text: string) =>
@@ -214,6 +221,25 @@ export function openConversationStore(options: ConversationStoreOptions) {
           events.append('tool', callFinishedEvent(turn, step, index, call, answer, tookMs));
         }),
     } satisfies Journal,
+
+    /** The questions of MCP servers, see {@link QuestionStore}. */
+    questions: {
+      byId: questions.byId,
+      ofTurn: questions.ofTurn,
+      open: questions.open,
+      ask: (row) =>
+        run(() => {
+          questions.insert(row);
+          events.append('question', viewOfQuestion(questions.byId(row.id)!));
+        }),
+      decide: (id, state, content) =>
+        run(() => {
+          const isOpen = questions.decide(id, state, content ?? null);
+          if (isOpen) events.append('question', viewOfQuestion(questions.byId(id)!));
+          return isOpen;
+        }),
+      use: (id) => run(() => questions.use(id)),
+    } satisfies QuestionStore,
 
     conversation: (id: string): Conversation | undefined => conversations.get(id),
 

@@ -13,6 +13,7 @@ import { chatRoutes, eventRoutes } from '../../../turns/http/chat-routes.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { type gateAnsweredSchema, gateAnswerSchema, intentIdSchema, nodeIdSchema } from '../../../wire/executor.ts';
 import { encodeJson } from '../../../wire/json.ts';
+import { questionAnswerSchema } from '../../../wire/question.ts';
 import { formatInstant } from '../../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../../wire/validate.ts';
 import { VERSION } from '../../../wire/version.ts';
@@ -22,6 +23,7 @@ import type { NeoConfig } from '../config.ts';
 import type { ConversationStore } from '../conversations/store.ts';
 import type { Approvers } from '../delegate/approvers.ts';
 import type { ExecutorLink } from '../delegate/delegate.ts';
+import type { Questions } from '../questions.ts';
 import type { Runner } from '../runner.ts';
 import { NEO_ROUTES } from './routes.ts';
 
@@ -52,7 +54,7 @@ async function sendGates(
 function attachGates(
   stream: EventStream,
   conversationId: string | undefined,
-  { executor, approvers }: GateStreamOptions,
+  { executor, approvers, questions }: GateStreamOptions,
 ): void {
   const ends = [approvers?.addStream(conversationId), executor?.watchGates()];
   const leave = () => {
@@ -60,6 +62,8 @@ function attachGates(
   };
   if (stream.closed.aborted) leave();
   else stream.closed.addEventListener('abort', leave);
+  for (const question of questions?.shown(conversationId) ?? [])
+    stream.send({ event: 'question', data: encodeJson(question) });
   if (executor) void sendGates(executor, conversationId, stream);
 }
 
@@ -68,7 +72,21 @@ type GateStreamOptions = {
   approvers: Pick<Approvers, 'addStream'> | undefined;
   /** Knows the waiting gates. */
   executor: Pick<ExecutorLink, 'openGates' | 'watchGates'> | undefined;
+  /** Knows the open questions of MCP servers. */
+  questions: Pick<Questions, 'shown'> | undefined;
 };
+
+/** A person's routes to the questions of MCP servers. */
+export function questionRoutes(app: HttpApp, questions: Pick<Questions, 'shown' | 'answer'>): void {
+  serve(app, NEO_ROUTES.listQuestions, (c) => {
+    const { conversation_id } = parseOrThrow(NEO_ROUTES.listQuestions.query, c.req.query());
+    return sendOk(c, { questions: questions.shown(conversation_id) });
+  });
+  serve(app, NEO_ROUTES.answerQuestion, async (c) => {
+    const answer = parseOrThrow(questionAnswerSchema, await readJson(c));
+    return sendOk(c, await questions.answer(c.req.param('id'), answer));
+  });
+}
 
 /** @param executor absent where no executor is configured: there are no gates and no receipts then */
 export function gateRoutes(app: HttpApp, executor: Pick<ExecutorLink, 'answer' | 'receipt'> | undefined): void {
@@ -105,6 +123,8 @@ export type NeoServerOptions = {
   capabilities: Pick<Capabilities, 'describe' | 'executor'>;
   /** Counts the followers of the events. */
   approvers?: Pick<Approvers, 'addStream'> | undefined;
+  /** The questions of MCP servers. */
+  questions: Pick<Questions, 'shown' | 'answer'>;
   feed: EventFeed;
   /** Called for each prompt of a person. */
   onPrompt?: ((at: number) => void) | undefined;
@@ -115,7 +135,8 @@ export type NeoServerOptions = {
 
 /** Starts the server; resolves when it accepts connections. */
 export function startNeoServer(options: NeoServerOptions): Promise<RunningServer> {
-  const { config, store, runner, turnReports, capabilities, approvers, feed, onPrompt, log, clock, drainMs } = options;
+  const { config, store, runner, turnReports, capabilities, approvers, questions, feed, onPrompt } = options;
+  const { log, clock, drainMs } = options;
   return startServer({
     name: 'neo',
     version: VERSION,
@@ -142,13 +163,14 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
       const { executor } = capabilities;
       eventRoutes(app, {
         ...{ feed, clock, log },
-        onStream: (stream, conversationId) => attachGates(stream, conversationId, { executor, approvers }),
+        onStream: (stream, conversationId) => attachGates(stream, conversationId, { executor, approvers, questions }),
       });
       // Waits until the servers had time to start.
       serve(app, NEO_ROUTES.tools, async (c) =>
         sendOk(c, { ...(await capabilities.describe()), model: options.model }),
       );
       gateRoutes(app, executor);
+      questionRoutes(app, questions);
     },
   });
 }

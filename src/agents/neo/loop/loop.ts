@@ -16,6 +16,7 @@ import { tokensOf, tokensOfTools } from '../context/tokens.ts';
 import type { ContextWindow } from '../context/window.ts';
 import type { NeoModel } from '../model.ts';
 import { renderArrival } from '../prompt.ts';
+import type { Questions } from '../questions.ts';
 import { type ToolAnswer, type ToolNotice, type ToolSurface, textAnswer } from '../tools/surface.ts';
 import type { UsageMeter } from '../usage-meter.ts';
 import { callIdOf, type Journal, type JournalledCall, type JournalledStep, textOfAnswer } from './journal.ts';
@@ -127,6 +128,8 @@ export type LoopOptions = {
   window: ContextWindow;
   systemBlockInputs: SystemBlockInputs;
   journal: Journal;
+  /** The questions of MCP servers to the person; none by default. */
+  questions?: Pick<Questions, 'waitsFor' | 'notesOf'> | undefined;
   /** Messages of the conversation that were accepted after the turn, oldest first. */
   arrived: (limit: number) => readonly Turn[];
   /** Queries the model; waits and retries where that may help. */
@@ -164,6 +167,7 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
   const { model, surface, window, systemBlockInputs, journal, meter, clock, log, signal, persist } = options;
   const failureCounts = failureCounter();
   const shownArrivals = new Set<string>();
+  const shownNotes = new Set<string>();
   const callIds = new Set<string>();
   let imagesRefused = false;
   /** The model's text beside its last calls. */
@@ -226,6 +230,22 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
       if (shownArrivals.has(arrival.id)) continue;
       shownArrivals.add(arrival.id);
       window.add([{ role: 'user', content: renderArrival(arrival) }]);
+    }
+  }
+
+  /** The end of an attempt that waits for the person. */
+  function parked(): Outcome | undefined {
+    const waits = options.questions?.waitsFor(turn);
+    if (!waits) return undefined;
+    const temporary = { afterSeconds: waits.afterSeconds, isAnswer: true };
+    return { status: 'failed', error: waits.error, model: model.name, temporary };
+  }
+
+  async function showNotes(): Promise<void> {
+    for (const { id, text } of (await options.questions?.notesOf(turn)) ?? []) {
+      if (shownNotes.has(id)) continue;
+      shownNotes.add(id);
+      window.add([{ role: 'user', content: text }]);
     }
   }
 
@@ -330,6 +350,9 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
   if (obstacle !== undefined) return giveUp(obstacle, steps + 1);
   for (let step = steps + 1; ; step++) {
     signal.throwIfAborted();
+    const waits = parked();
+    if (waits) return waits;
+    await showNotes();
     // Messages that waited before the turn began have their own turn next; only later ones can change this turn.
     if (step > 1) showArrivals();
     const exhausted = meter.exhausted();

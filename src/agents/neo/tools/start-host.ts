@@ -16,7 +16,7 @@ import { createToolSet, type ToolSetOptions } from './tool-set.ts';
 // Starts the configured servers as a tool surface.
 
 export type SpawnOptions = Omit<HostOptions, 'config'> &
-  Pick<ToolSetOptions, 'delegate' | 'recall' | 'warnings'> & { config: ToolConfig };
+  Pick<ToolSetOptions, 'delegate' | 'recall' | 'warnings' | 'questions'> & { config: ToolConfig };
 
 /**
  * Starts the servers of the manifest and makes the surface over them and Neo's own functions.
@@ -24,19 +24,22 @@ export type SpawnOptions = Omit<HostOptions, 'config'> &
  * @throws ReveilleError as `checkFiles`, `startHost` and `checkSkill` do
  */
 export async function spawnTools(options: SpawnOptions): Promise<ToolSurface> {
-  const { config, delegate, recall, warnings = [], log } = options;
+  const { config, delegate, recall, questions, warnings = [], log } = options;
   const { manifest, patterns } = config;
   const { checkFiles, checkSkill } = await import('./file-check.ts');
   checkFiles(config, options.variables, options.dataDir);
   const skill = config.skill === undefined ? undefined : readSkill(config.skill);
-  const host = manifest === undefined ? undefined : await startHost({ ...options, config: { ...config, manifest } });
+  const host =
+    manifest === undefined
+      ? undefined
+      : await startHost({ ...options, config: { ...config, manifest }, asksPerson: questions !== undefined });
   try {
     if (skill && host) checkSkill(skill, host.pool.tools());
   } catch (thrown) {
     await host?.pool.close();
     throw thrown;
   }
-  return createToolSet({ host: host?.pool, patterns, skill, delegate, recall, warnings, log });
+  return createToolSet({ host: host?.pool, patterns, skill, delegate, recall, questions, warnings, log });
 }
 
 export type HostOptions = {
@@ -51,6 +54,8 @@ export type HostOptions = {
   log: Logger;
   /** Also starts servers that could wait for their first call. */
   eager?: boolean | undefined;
+  /** Whether calls may ask the person. */
+  asksPerson?: boolean | undefined;
   /** Cancels the start. */
   signal?: AbortSignal | undefined;
 };

@@ -5,9 +5,11 @@
 import type { Logger } from '../../../kit/log/log.ts';
 import type { ToolSchema } from '../../../kit/model/model.ts';
 import { classify, unpinnedWarning } from '../../../mcp-host/classify.ts';
+import type { AskPerson } from '../../../mcp-host/elicitation.ts';
 import { thrownText } from '../../../wire/errors.ts';
 import type { ToolSurface as Declared, SideEffectClass } from '../../../wire/manifest.ts';
 import { CORE_EXECUTE, missingTools, type SurfaceView } from '../../../wire/tool-surface.ts';
+import type { Questions } from '../questions.ts';
 import {
   CORE_EXECUTE_SCHEMA,
   MEMORY_RECALL,
@@ -78,10 +80,12 @@ type ToolHost = {
     alias: string,
     tool: string,
     args: Record<string, unknown>,
-    options: { signal: AbortSignal; conversation?: string | undefined },
+    options: { signal: AbortSignal; conversation?: string | undefined; ask?: AskPerson | undefined },
   ): Promise<HostAnswer>;
   /** Sentences about servers that do not run and tools that are withheld. */
   warnings(): readonly string[];
+  /** Servers at which the user must sign in. */
+  signedOut?(): readonly { alias: string; why: string }[];
   /** Servers with a missing requirement. */
   off?(): readonly { alias: string; why: string }[];
   /** The limits of its servers as text. */
@@ -161,6 +165,8 @@ export type ToolSetOptions = {
   skill?: Skill | undefined;
   delegate?: Delegate | undefined;
   recall?: Recall | undefined;
+  /** Asks the person what servers want to know; without it, they cannot ask. */
+  questions?: Pick<Questions, 'ofCall'> | undefined;
   /** Warnings from before the surface existed. */
   warnings?: readonly string[];
   log: Logger;
@@ -228,7 +234,7 @@ function failureOf(thrown: unknown, tool: HostTool): ToolFailure {
 }
 
 export function createToolSet(options: ToolSetOptions): ToolSurface {
-  const { host, patterns, skill, delegate, recall, log } = options;
+  const { host, patterns, skill, delegate, recall, questions, log } = options;
   let sorted: readonly HostTool[] = [];
   let latest = bind(sorted, patterns);
 
@@ -250,15 +256,18 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     return problem && `nothing was set: ${problem}`;
   }
 
-  async function callTool(tool: HostTool, args: unknown, { signal, turn }: ToolCallContext): Promise<ToolAnswer> {
+  async function callTool(tool: HostTool, args: unknown, context: ToolCallContext): Promise<ToolAnswer> {
+    const { signal, turn } = context;
     const read = parseArguments(tool.functionName, args);
     if ('problem' in read) return textAnswer(read.problem, true);
     const refusal = tool.tool === ALARM_SET ? refusedAlarm(read.value, turn) : undefined;
     if (refusal !== undefined) return textAnswer(refusal, true);
+    const asking = questions?.ofCall(context, { server: tool.alias, tool: tool.tool });
+    const how = { signal, conversation: turn.conversationId, ask: asking?.ask };
     try {
-      return answerOf(
-        await host!.call(tool.alias, tool.tool, read.value, { signal, conversation: turn.conversationId }),
-      );
+      const { content, isError } = answerOf(await host!.call(tool.alias, tool.tool, read.value, how));
+      const remark = asking?.remark();
+      return { content: remark === undefined ? content : [...content, { type: 'text', text: remark }], isError };
     } catch (thrown) {
       signal.throwIfAborted();
       throw failureOf(thrown, tool);
@@ -341,6 +350,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
         escalate: [...now.escalated.keys()],
         escalated: [...now.escalated.values()],
         off: [...(host?.off?.() ?? [])],
+        sign_in: [...(host?.signedOut?.() ?? [])],
         ...(host?.limits && { limits: host.limits() }),
         warnings: [...surface.warnings()],
       };

@@ -1,0 +1,125 @@
+/**
+ * Elicitation: reads what a server asks the person, and refuses what it may not ask. A question that is refused gets the
+ * answer `decline`, and no person sees it.
+ */
+import type { ElicitRequestParams, ElicitResult } from '@modelcontextprotocol/client';
+import { hostOf } from '../kit/http/guarded-lookup.ts';
+import { isObject } from '../wire/json.ts';
+import {
+  FIELDS_MAX,
+  MESSAGE_MAX_CHARACTERS,
+  type QuestionField,
+  type QuestionText,
+  questionTextSchema,
+} from '../wire/question.ts';
+
+/** The person's answer. `cancel`: nobody has answered. */
+export type PersonAnswer =
+  | { readonly action: 'accept'; readonly content?: ElicitResult['content'] }
+  | { readonly action: 'decline' | 'cancel' };
+
+/** Asks the person. Rejects with the signal's reason when the call ends first. */
+export type AskPerson = (question: QuestionText, signal: AbortSignal) => Promise<PersonAnswer>;
+
+/** Questions of one call; further ones are answered with `cancel`. */
+export const QUESTIONS_PER_CALL = 16;
+/** Questions of one server that wait at the same time. */
+export const QUESTIONS_AT_ONCE = 8;
+
+/**
+ * Words for secrets, which a form must not ask for: whoever reads the record could use them. Servers use an address for
+ * this. Letters that are written apart, or with other alphabets, are not found; the person still sees who asks.
+ */
+const SECRET_FIELD =
+  /pass[\s_-]?(word|wd|phrase|code)|secret|credential|api[\s_-]?key|private[\s_-]?key|(access|auth|refresh|bearer|session)[\s_-]?token|\btoken\b|\botp\b|one[\s_-]?time[\s_-]?(code|password)|\b2fa\b|\bmfa\b|\bpin([\s_-]?code)?\b|\bcvv\b|\bcvc\b|card[\s_-]?number|credit[\s_-]?card|\bssn\b|social[\s_-]?security|seed[\s_-]?phrase|recovery[\s_-]?(code|phrase)/i;
+const SECRET_MESSAGE =
+  /pass(word|phrase|code)|api[\s_-]?key|private[\s_-]?key|secret[\s_-]?key|(access|auth|bearer)[\s_-]?token|one[\s_-]?time[\s_-]?(code|password)|credit[\s_-]?card|card[\s_-]?number|security[\s_-]?code|social[\s_-]?security|seed[\s_-]?phrase/i;
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+const words = (name: string) => name.replace(/([a-z])([A-Z])/g, '$1 $2').replaceAll('_', ' ');
+
+/** The options of an enumeration in any of its forms. */
+function optionsOf(schema: Record<string, unknown>): QuestionField['options'] {
+  const titled = [schema.oneOf, schema.anyOf].find(Array.isArray) as unknown[] | undefined;
+  if (titled)
+    return titled.flatMap((one) =>
+      isObject(one) && isText(one.const)
+        ? [{ value: one.const, title: isText(one.title) ? one.title : one.const }]
+        : [],
+    );
+  if (!Array.isArray(schema.enum)) return undefined;
+  const names = Array.isArray(schema.enumNames) ? schema.enumNames : [];
+  return schema.enum.flatMap((value, at) =>
+    isText(value) ? [{ value, title: isText(names[at]) ? names[at] : value }] : [],
+  );
+}
+
+const FORMATS: readonly unknown[] = ['email', 'uri', 'date', 'date-time'];
+const numberOf = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : undefined);
+
+/** @returns `undefined` for a schema that is not one of a simple field */
+function fieldOf(name: string, schema: unknown, required: boolean): unknown {
+  if (!isObject(schema)) return undefined;
+  const { type, title, description, format } = schema;
+  const base = {
+    ...{ name, required, title: isText(title) && title !== '' ? title : name },
+    ...(isText(description) && { description }),
+    ...(schema.default !== undefined && { default: schema.default }),
+  };
+  const limits = (min: unknown, max: unknown) => ({ min: numberOf(min), max: numberOf(max) });
+  const options = optionsOf(schema);
+  if (type === 'string' && options) return { ...base, kind: 'choice', options };
+  if (type === 'string') {
+    const known = FORMATS.includes(format) ? { format } : {};
+    return { ...base, kind: 'text', ...known, ...limits(schema.minLength, schema.maxLength) };
+  }
+  if (type === 'number' || type === 'integer')
+    return { ...base, kind: type, ...limits(schema.minimum, schema.maximum) };
+  if (type === 'boolean') return { ...base, kind: 'boolean' };
+  const choices = type === 'array' && isObject(schema.items) ? optionsOf(schema.items) : undefined;
+  if (choices) return { ...base, kind: 'choices', options: choices, ...limits(schema.minItems, schema.maxItems) };
+  return undefined;
+}
+
+const asksForSecret = ({ name, title, description = '' }: QuestionField) =>
+  SECRET_FIELD.test(words(name)) || SECRET_FIELD.test(words(title)) || SECRET_MESSAGE.test(description);
+
+export type ReadQuestion = { question: QuestionText } | { refusal: string };
+
+function readForm({ message, requestedSchema }: Record<string, unknown>): ReadQuestion {
+  if (!isObject(requestedSchema) || !isObject(requestedSchema.properties))
+    return { refusal: 'its form has no fields that can be read' };
+  const required: readonly unknown[] = Array.isArray(requestedSchema.required) ? requestedSchema.required : [];
+  const properties = Object.entries(requestedSchema.properties);
+  if (properties.length > FIELDS_MAX) return { refusal: `its form has more than ${FIELDS_MAX} fields` };
+  const hasPassword = properties.some(([, schema]) => isObject(schema) && schema.format === 'password');
+  const fields = properties.map(([name, schema]) => fieldOf(name, schema, required.includes(name)));
+  if (fields.includes(undefined)) return { refusal: 'its form has a field that is not a simple value' };
+  const read = questionTextSchema.safeParse({ mode: 'form', message, fields });
+  if (!read.success || read.data.mode !== 'form') return { refusal: 'its form is not one, or is too long' };
+  if (hasPassword || SECRET_MESSAGE.test(read.data.message) || read.data.fields.some(asksForSecret))
+    return { refusal: 'it asks for a secret in a form, which a server must not do' };
+  return { question: read.data };
+}
+
+function readAddress({ message, url }: Record<string, unknown>): ReadQuestion {
+  const parsed = isText(url) ? URL.parse(url) : null;
+  if (parsed === null) return { refusal: 'its address cannot be read' };
+  if (parsed.username !== '' || parsed.password !== '')
+    return { refusal: 'its address hides its host behind a user name' };
+  const host = hostOf(parsed);
+  const isLocal = host === 'localhost' || host === '127.0.0.1' || host === '::1';
+  if (parsed.protocol !== 'https:' && !(parsed.protocol === 'http:' && isLocal))
+    return { refusal: 'its address is not an https:// address' };
+  // The address as it is opened: names in other alphabets in their ASCII form, and no characters that are not shown.
+  const read = questionTextSchema.safeParse({ mode: 'url', message, url: parsed.href, host: parsed.host });
+  return read.success ? { question: read.data } : { refusal: 'its address is too long' };
+}
+
+/** Reads the parameters of `elicitation/create`. `refusal` finishes the sentence "the question is refused: …". */
+export function readQuestion(params: ElicitRequestParams): ReadQuestion {
+  const members: Record<string, unknown> = { ...params };
+  if (!isText(members.message) || members.message.length > MESSAGE_MAX_CHARACTERS)
+    return { refusal: `its message is longer than ${MESSAGE_MAX_CHARACTERS} characters` };
+  return members.mode === 'url' ? readAddress(members) : readForm(members);
+}
