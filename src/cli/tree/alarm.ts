@@ -5,6 +5,7 @@ import type { BackfillFlags } from '../commands/alarm-backfill.ts';
 import type { PreviewFlags } from '../commands/alarm-preview.ts';
 import type { EditFlags, SetFlags } from '../commands/alarm-set.ts';
 import type { WatchFlags } from '../commands/alarm-watch.ts';
+import type { ImportFlags } from '../commands/import.ts';
 import { FLAGGED_FIELDS, type FlaggedField, fieldOptions } from '../flags/alarm-flags.ts';
 import { CONDITION_GROUPS, partOptions } from '../flags/condition-flags.ts';
 import { addCommand, addGroup } from './command.ts';
@@ -102,6 +103,23 @@ export function addCalendar(program: Command): void {
     summary: 'remove a calendar; its alarms then fire on its days too',
     examples: ['reveille calendar remove de-berlin'],
     run: async (context, _flags, [name]) => (await load()).calendarRemove(context, name!),
+  });
+}
+
+export function addImport(program: Command): void {
+  addCommand<ImportFlags>(program, {
+    usage: 'import <source> [file]',
+    summary: 'show the jobs of openclaw, claude, crontab or systemd as alarms, and set them with --apply',
+    examples: ['reveille import crontab', 'reveille import openclaw ~/.openclaw/cron/jobs.json --apply'],
+    options: (command) =>
+      command
+        .option('--apply', 'set the alarms; an import that is repeated sets none twice')
+        .option('--zone <name>', "time zone of jobs that name none (default: this machine's)")
+        .option('--conversation <id>', 'conversation of the alarms (default: one of their own)')
+        .option('--as-messages', 'commands wake your agent as a message, instead of being run')
+        .option('--as <name>', 'name of the author of the alarms (default: the logged-in user)'),
+    run: async (context, flags, [source, file]) =>
+      (await import('../commands/import.ts')).importJobs(context, flags, source!, file),
   });
 }
 
