@@ -8,6 +8,7 @@ import { hiddenBlanked } from '../kit/text/hidden-characters.ts';
 import { quotableText } from '../router/providers/redaction.ts';
 import type { TurnInput } from '../turns/turn.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
+import { isByPerson, quotedSetBy } from '../wire/set-by.ts';
 
 type Facts = Omit<TurnInput, 'origin' | 'createdAt' | 'message'>;
 export type PromptInput = { readonly [Name in keyof Facts]: Facts[Name] | undefined } & {
@@ -29,11 +30,13 @@ function markerCode({ fireId, message, payload = '', check }: PromptInput): stri
 
 const quoted = (what: string, code: string, text: string) => [`[${what} ${code}]`, text, `[end of ${what} ${code}]`];
 
-/** The author of the message, and the time. The name is quoted, so that it cannot look like another line. */
+/** The author of the message, and the time. */
 const setBy = ({ setBy: name, setAt }: PromptInput) =>
   name === undefined
     ? []
-    : [`Set by ${JSON.stringify(name)}${setAt === undefined ? '' : ` on ${formatInstant(setAt)}`}`];
+    : [
+        `Set by ${isByPerson(name) ? JSON.stringify(name) : quotedSetBy(name)}${setAt === undefined ? '' : ` on ${formatInstant(setAt)}`}`,
+      ];
 
 /**
  * The wake with its context: facts first, one a line, then message and payload as stored, between marker lines. It
@@ -44,7 +47,9 @@ export function framedPrompt(wake: PromptInput): string {
   const facts = [
     wake.setBy === undefined
       ? 'An alarm that you set earlier has fired. No person wrote this; the message below is your own, for this moment.'
-      : "An alarm that a person set for you has fired. The message below is that person's, for this moment.",
+      : isByPerson(wake.setBy)
+        ? "An alarm that a person set for you has fired. The message below is that person's, for this moment."
+        : "An alarm that another program set with the user's permission has fired. The message below is that program's: no person wrote it, and neither did you.",
     ...setBy(wake),
     ...(wake.scheduledFor === undefined ? [] : [`Due at: ${formatInstant(wake.scheduledFor)}`]),
     ...(wake.lateBecause === undefined ? [] : [`Late because: ${LATE_REASON_TEXT[wake.lateBecause]}`]),

@@ -43,6 +43,8 @@ export const routerSettingsSchema = z.object({
   /** Host names of this listener besides loopback names and the host, separated by commas. */
   ROUTER_PUBLIC_ALLOWED_HOSTS: z.string().optional(),
   ...listenerSettings('ROUTER_PUBLIC'),
+  /** The address by which others reach this listener; by default its own. Access tokens are for resources below it. */
+  ROUTER_PUBLIC_URL: urlSetting.optional(),
   /** Requests of one user. */
   ROUTER_PUBLIC_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000).default(600),
   /** Concurrent streams of one user. */
@@ -55,6 +57,10 @@ export const routerSettingsSchema = z.object({
   ROUTER_CHRONOS_TOKEN: secretSetting.optional(),
   /** The address of the executor, for tasks and approvals in the console. */
   ROUTER_EXECUTOR_URL: urlSetting.optional(),
+  /** chronosd's `CHRONOS_ADMIN_TOKEN`, for the alarms of users whose clients have access tokens. */
+  ROUTER_CHRONOS_ADMIN_TOKEN: secretSetting.optional(),
+  /** The executor's `EXECUTOR_TOKEN`, for the intents of such users. */
+  ROUTER_EXECUTOR_TOKEN: secretSetting.optional(),
   /** The folder of its database; by default `router` below `REVEILLE_HOME`. */
   ROUTER_DATA_DIR: z.string().optional(),
   /** The folder of an installation. Data folders without a setting are below it. */
@@ -111,6 +117,8 @@ export type PublicConfig = Readonly<{
   /** Accepted `Host` values besides loopback names and `host`. */
   allowedHosts: readonly string[];
   listener: ListenerSettings;
+  /** The address by which others reach it, without a trailing slash; `undefined`: its own. */
+  url: string | undefined;
   /** Whether a proxy holds the certificate, so that all requests have the proxy's address. */
   isBehindProxy: boolean;
   /** Whether users connect with TLS, which ends here or at a proxy. */
@@ -268,6 +276,7 @@ function publicConfig(values: z.output<typeof routerSettingsSchema>, settings: S
     port: isFree ? 0 : values.ROUTER_PUBLIC_PORT,
     allowedHosts: hostNames(values.ROUTER_PUBLIC_ALLOWED_HOSTS),
     listener: parseListenerSettings('ROUTER_PUBLIC', host, settings),
+    url: values.ROUTER_PUBLIC_URL,
     isBehindProxy: values.ROUTER_PUBLIC_TLS !== undefined,
     isTls: values.ROUTER_PUBLIC_TLS !== undefined || values.ROUTER_PUBLIC_TLS_CERT !== undefined,
     console: consoleConfig(values),

@@ -34,7 +34,7 @@ import { DAEMON_PROVIDERS } from './providers/descriptors.ts';
 import { createHealthProbe } from './providers/health.ts';
 import { Isolation } from './providers/isolation.ts';
 import { ConsoleRows } from './public/console-rows.ts';
-import { type PagesOf, type PublicListener, startPublicListener } from './public/listener.ts';
+import { type PagesOf, type PublicListener, type ServicesOf, startPublicListener } from './public/listener.ts';
 import { PersonTokens } from './public/person-tokens.ts';
 import { ownMachine } from './public/users.ts';
 import { Reaper } from './reaper/reaper.ts';
@@ -63,6 +63,8 @@ export type RouterOptions = {
   onStage?: OnStage;
   /** Creates the handler of public paths that are not routes of the daemon. */
   pagesOf?: PagesOf | undefined;
+  /** Creates what answers other programs at public paths. */
+  servicesOf?: ServicesOf | undefined;
 };
 
 export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
@@ -207,6 +209,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     });
     listener = await startPublicListener({
       ...{ config: config.public, tokens, version, pagesOf: options.pagesOf, ready, drainMs: DRAIN_MS },
+      servicesOf: options.servicesOf,
       rows: new ConsoleRows({ registry, clock, log }),
       machineOf: (userId) => ownMachine({ registry, fleet, agents, budgets, log }, userId),
       states,

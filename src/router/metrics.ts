@@ -16,7 +16,7 @@ const RESULTS = {
   locked: 'locked',
   over_share: 'overShare',
   malformed: 'malformed',
-} as const satisfies Record<string, keyof PublicFigures>;
+} as const satisfies Record<string, Exclude<keyof PublicFigures, 'services'>>;
 
 /** @param figures read at each scrape; `undefined` before the router listens */
 export function routerMetrics(figures: () => RouterFigures | undefined): MetricsPage {
@@ -36,6 +36,17 @@ export function routerMetrics(figures: () => RouterFigures | undefined): Metrics
       this.reset();
       const now = figures()?.public;
       for (const [result, member] of Object.entries(RESULTS)) this.inc({ result }, now?.[member] ?? 0);
+    },
+  });
+  new Counter({
+    name: 'router_service_requests_total',
+    help: 'Requests of programs with access tokens, by service and outcome',
+    labelNames: ['service', 'result'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [service, counts] of Object.entries(figures()?.public.services ?? {}))
+        for (const [result, count] of Object.entries(counts)) this.inc({ service, result }, count);
     },
   });
   new Gauge({

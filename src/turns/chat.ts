@@ -4,6 +4,7 @@ import type { Clock } from '../kit/clock/clock.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { deriveName, fireIdOf, REPEAT_SECONDS } from '../wire/fire-id.ts';
+import { storedSetBy } from '../wire/set-by.ts';
 import {
   type ChatAccepted,
   type ChatRequest,
@@ -87,7 +88,7 @@ export function turnOf(body: ChatRequest, now: number, newId: () => string, abou
     ...(body.late_because === undefined ? {} : { lateBecause: body.late_because }),
     ...(body.label === undefined ? {} : { label: body.label }),
     ...(body.set_at === undefined ? {} : { setAt: body.set_at }),
-    ...(body.set_by === undefined ? {} : { setBy: body.set_by.name }),
+    ...(body.set_by === undefined ? {} : { setBy: storedSetBy(body.set_by) }),
     ...(terms === undefined ? {} : { terms }),
     ...(body.check === undefined ? {} : { check: body.check }),
     ...(userId === undefined ? {} : { userId }),

@@ -2,6 +2,7 @@
 import { RawJson } from '../wire/json.ts';
 import type { MachineTurnView } from '../wire/machine-turn.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
+import { readSetBy, setByText } from '../wire/set-by.ts';
 import type { TurnEventData, TurnStatus, TurnView } from '../wire/turn.ts';
 import type { NewTurn, Turn } from './turn.ts';
 
@@ -25,7 +26,7 @@ export function viewOf(turn: Turn): TurnView {
     late_because: turn.lateBecause,
     label: turn.label,
     set_at: instant(turn.setAt),
-    set_by: turn.setBy,
+    set_by: turn.setBy === undefined ? undefined : setByText(readSetBy(turn.setBy)),
     terms: turn.terms,
     message: turn.message,
     payload: turn.payload === undefined ? undefined : new RawJson(turn.payload),

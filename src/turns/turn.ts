@@ -20,7 +20,7 @@ export type TurnInput = {
   readonly label?: string;
   /** When the alarm was set. */
   readonly setAt?: number;
-  /** The person who wrote the message; absent: the agent itself. */
+  /** Who wrote the message, as {@link storedSetBy} writes it; absent: the agent itself. */
   readonly setBy?: string;
   /** What the alarm says of its turn; absent for a plain alarm. */
   readonly terms?: TurnTerms;

@@ -40,7 +40,7 @@ export type FieldType =
   | 'switch'
   | 'list'
   | 'object'
-  | 'person';
+  | 'author';
 
 /** A name and a text, in which `{}` stands for the value. */
 type Shown = readonly [name: string, text: string];
@@ -449,8 +449,8 @@ export const ALARM_FIELDS = {
   },
   /** A JSON object of the fields that are `in` it; `null` without one. */
   options: { type: 'json', by: 'chronosd', absent: null, view: 'never' },
-  /** The person who wrote the message, proved at the request; `null` for the agent itself. */
-  set_by: { type: 'person', by: 'chronosd', absent: null },
+  /** The person or program that wrote the message, proved at the request; `null` for the agent itself. */
+  set_by: { type: 'author', by: 'chronosd', absent: null },
   status: { type: 'choice', of: ALARM_STATUSES, by: 'chronosd' },
   /** Failed attempts at the current occurrence. Delivery or giving up resets it to zero. */
   failure_count: { type: 'count', by: 'chronosd' },

@@ -17,6 +17,7 @@ import {
 import { hookViewSchema, OBJECT_SCHEMAS, type ObjectField } from './conditions.ts';
 import { idSchema } from './identifier.ts';
 import { RawJson } from './json.ts';
+import { setBySchema } from './set-by.ts';
 import { wholeNumber } from './settings.ts';
 import { instantSchema, shortText, utf8Bytes, verbatimText } from './text.ts';
 import { turnUsageSchema } from './usage.ts';
@@ -58,9 +59,6 @@ export const payloadSchema = z.instanceof(RawJson).superRefine((payload, context
     context.addIssue({ code: 'custom', message: 'must be well-formed Unicode; it contains a lone surrogate' });
 });
 
-/** The person who wrote the alarm's message; absent if the agent did. */
-export const setBySchema = z.strictObject({ kind: z.literal('person'), name: shortText(100).min(1) });
-
 const instantText = z.iso.datetime({ offset: true });
 
 type Bounds = { of?: readonly string[]; least?: number | undefined; most?: number | undefined };
@@ -96,7 +94,7 @@ const INPUT = {
   list: ({ most = 0 }: Bounds) => listOfNames(most),
   /** By the field; see {@link OBJECT_SCHEMAS}. */
   object: () => z.looseObject({}),
-  person: () => setBySchema,
+  author: () => setBySchema,
 } satisfies Record<FieldType, (bounds: Bounds) => z.ZodType>;
 
 /** The schema of a field in an answer, by type. */

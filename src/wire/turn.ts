@@ -31,7 +31,7 @@ export const turnViewSchema = z.object({
   late_because: z.enum(LATE_REASONS).optional(),
   label: z.string().optional(),
   set_at: z.string().optional(),
-  /** The person who set the alarm; absent if the agent did. */
+  /** The person or program that set the alarm, as text; absent if the agent did. */
   set_by: z.string().optional(),
   /** The model, the only tools and the channels that the alarm names; absent if it names none. */
   terms: turnTermsSchema.optional(),

@@ -1,12 +1,13 @@
 /** The wake from chronosd through the router to the daemon (docs/reference/api.md). */
 import { z } from 'zod';
-import { ABSENCES, alarmCreateSchema, conversationIdSchema, setBySchema } from './alarm.ts';
+import { ABSENCES, alarmCreateSchema, conversationIdSchema } from './alarm.ts';
 import { type CheckNews, type CheckStateOfWake, checkNewsSchema, checkStateSchema } from './check-verdict.ts';
 import { BATCH_MAX_BYTES, type Check, checkSchema, runTermSchema } from './conditions.ts';
 import { labelSchema } from './did.ts';
 import { ReveilleError } from './errors.ts';
 import { givenFireIdSchema, WAKE_NAME_HEADERS } from './fire-id.ts';
 import { RawJson } from './json.ts';
+import { setBySchema } from './set-by.ts';
 import { instantSchema, verbatimText } from './text.ts';
 
 /** Origin of a turn that a timer caused. */
@@ -106,7 +107,7 @@ export const wakeRequestSchema = z.strictObject({
   missed_count: z.int().min(0).optional(),
   label: z.string().max(200).optional(),
   set_at: instantSchema.optional(),
-  /** The person who wrote the message; absent if the agent did. */
+  /** Who wrote the message; absent if the agent did. */
   set_by: setBySchema.optional(),
   ...terms,
   /** Quiet hours do not defer it; only the router reads this. */

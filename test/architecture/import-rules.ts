@@ -8,6 +8,7 @@ const SYSTEMS = [
   'chronos-mcp',
   'router',
   'mcp-host',
+  'mcp-http',
   'agents/neo',
   'executor',
   'chronometric',
@@ -108,6 +109,8 @@ const EXCEPTIONS: readonly { readonly from: string; readonly to: string; readonl
     why: 'a library: it runs the servers of an agent inside the process of the agent',
   },
   { from: 'router/looks', to: 'mcp-host', why: 'the same library, to ask servers of a manifest for events' },
+  { from: 'mcp-http', to: 'chronos-mcp', why: 'a library: the same three tools, over HTTP' },
+  { from: 'mcp-http', to: 'chronometric', why: 'a library: the same five tools, over HTTP' },
   { from: 'executor', to: 'mcp-host', why: 'the same library, for the tools that the rail calls' },
   {
     from: 'mcp-host/drift.ts',

@@ -6,6 +6,7 @@ import type { Model, ModelRequest } from '../../kit/model/model.ts';
 import { jsonForTerminal } from '../../kit/text/hidden-characters.ts';
 import type { TurnInput } from '../../turns/turn.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { isByPerson, readSetBy, setByText } from '../../wire/set-by.ts';
 
 // The request to a model: besides the text it has the facts of the turn, for the offline model.
 
@@ -43,6 +44,11 @@ function oneLine(json: string): string {
   return jsonForTerminal(shortened(json.replace(/[\r\n\t]+/g, ' ')));
 }
 
+function authorOf(setBy: string): string {
+  const kind = isByPerson(setBy) ? 'a person' : 'a program';
+  return `${quote(setByText(readSetBy(setBy)))}, ${kind}`;
+}
+
 function wakeSentence({
   label,
   scheduledFor,
@@ -58,7 +64,7 @@ function wakeSentence({
   const set =
     setAt === undefined
       ? ''
-      : `; it was set at ${formatInstant(setAt)}${setBy === undefined ? '' : ` by ${quote(setBy)}, a person`}`;
+      : `; it was set at ${formatInstant(setAt)}${setBy === undefined ? '' : ` by ${authorOf(setBy)}`}`;
   const missed =
     missedCount === 0
       ? ''

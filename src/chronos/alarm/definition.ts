@@ -17,6 +17,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import { isLookedAt } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { isByPerson } from '../../wire/set-by.ts';
 import { showValue } from '../../wire/validate.ts';
 import {
   type Alarm,
@@ -129,9 +130,9 @@ const DEFINED = OWNER_FIELDS.filter((name) => !isOption(name)).map((name) => ({
 const stored = (value: unknown) => (value instanceof RawJson ? value.text : value);
 
 /** The members as requested; an omitted field has the value of its absence. */
-function requested(input: AlarmCreate, isPerson: boolean): Definition {
-  const check_state = stateOfNewCheck(input.check, isPerson);
-  const run_by_person = input.run !== undefined && isPerson;
+function requested(input: AlarmCreate, byPerson: boolean): Definition {
+  const check_state = stateOfNewCheck(input.check, byPerson);
+  const run_by_person = input.run !== undefined && byPerson;
   const members: Record<string, unknown> = { options: encodeOptions({ ...input, check_state, run_by_person }) };
   for (const { name, member, absent } of DEFINED) members[member] = stored(input[name] ?? absent);
   return members as Definition;
@@ -141,22 +142,22 @@ function requested(input: AlarmCreate, isPerson: boolean): Definition {
 const READ_BY_RUN = ['wake_message', 'payload', 'check', 'event', 'after', 'expect'] as const;
 
 /** Whether a person set the command and what it reads, after an edit; `undefined`: as before. */
-function isRunByPerson(patch: AlarmPatch, isPerson: boolean): boolean | undefined {
-  if (patch.run !== undefined) return patch.run !== null && isPerson;
-  return !isPerson && READ_BY_RUN.some((name) => patch[name] !== undefined) ? false : undefined;
+function isRunByPerson(patch: AlarmPatch, byPerson: boolean): boolean | undefined {
+  if (patch.run !== undefined) return patch.run !== null && byPerson;
+  return !byPerson && READ_BY_RUN.some((name) => patch[name] !== undefined) ? false : undefined;
 }
 
 /** The members that an edit changes. `null` clears a field. */
-function changed(before: Alarm, patch: AlarmPatch, isPerson: boolean): Partial<Definition> {
+function changed(before: Alarm, patch: AlarmPatch, byPerson: boolean): Partial<Definition> {
   const members: Record<string, unknown> = {};
   for (const { name, member, absent } of DEFINED)
     if (patch[name] !== undefined) members[member] = stored(patch[name] ?? absent);
-  const run_by_person = isRunByPerson(patch, isPerson);
+  const run_by_person = isRunByPerson(patch, byPerson);
   if (run_by_person !== undefined || OWNER_OPTIONS.some((name) => patch[name] !== undefined))
     members.options = encodeOptions({
       ...optionsOf(before),
       ...patch,
-      ...(patch.check !== undefined && { check_state: stateOfNewCheck(patch.check, isPerson) }),
+      ...(patch.check !== undefined && { check_state: stateOfNewCheck(patch.check, byPerson) }),
       ...(run_by_person !== undefined && { run_by_person }),
     });
   return members;
@@ -166,7 +167,7 @@ function changed(before: Alarm, patch: AlarmPatch, isPerson: boolean): Partial<D
  * The alarm that a request describes. Its instants are not yet checked against the current time.
  *
  * @param context.now the instant of the request, epoch ms
- * @param context.person the person with a proof for this request; without one, the agent
+ * @param context.author the person or program with a proof for this request, as stored; without one, the agent
  * @param context.hours the hours that a time in words leaves open
  * @param context.earlier the alarm that the request may repeat: its words, if they are the same, keep their meaning
  * @throws ReveilleError `invalid_request` for fields that contradict each other, and for words without one meaning
@@ -178,12 +179,12 @@ export function draftAlarm(
     owner: string;
     now: number;
     limits: DefinitionLimits;
-    person?: string | undefined;
+    author?: string | undefined;
     earlier?: Alarm | undefined;
     hours?: WordHours | undefined;
   },
 ): Alarm {
-  const { id, owner, now, limits, person = null, earlier, hours } = context;
+  const { id, owner, now, limits, author, earlier, hours } = context;
   const repeated = earlier === undefined ? asked : withTimeOf(earlier, asked);
   const input = repeated === asked ? withTime(asked, { now, hours }) : repeated;
   const kind = kindOf(input);
@@ -198,14 +199,14 @@ export function draftAlarm(
   if (kind === 'event' && (input.event ?? input.after ?? input.expect) === undefined)
     throw invalid('an alarm of kind "event" needs event, such as {"source": "webhook"}, or after, or expect');
   return {
-    ...requested(input, person !== null),
+    ...requested(input, isByPerson(author)),
     kind,
     id,
     owner,
     fireAt: kind === 'once' ? instantOfOnce(input.delay_seconds, input.fire_at, now) : null,
     anchor: now,
     maxFailures: input.max_failures ?? limits.maxFailures,
-    setBy: person,
+    setBy: author ?? null,
     status: 'active',
     failureCount: 0,
     lastError: null,
@@ -359,14 +360,14 @@ function releaseDeferred(state: AlarmState, now: number): AlarmState {
  *
  * The author of changed text is the editor: an agent must not attribute its text to a person.
  *
- * @param person the person with a proof for this edit; without one, the agent
+ * @param limits.author the person or program with a proof for this edit, as stored; without one, the agent
  * @throws ReveilleError `conflict` when the alarm is final, `invalid_request` as for a creation
  */
 export function editAlarm(
   stored: AlarmState,
   asked: AlarmPatch,
   now: number,
-  limits: DefinitionLimits & { person?: string | undefined; hours?: WordHours | undefined },
+  limits: DefinitionLimits & { author?: string | undefined; hours?: WordHours | undefined },
   calendars = NO_CALENDARS,
 ): AlarmState {
   const before = stored.alarm;
@@ -390,12 +391,12 @@ export function editAlarm(
   const unsaid = { when: null as unknown as undefined, ...(before.kind === 'once' && { timezone: null }) };
   const alarm: Alarm = {
     ...before,
-    ...changed(before, reworded ? { ...patch, ...unsaid } : patch, limits.person !== undefined),
+    ...changed(before, reworded ? { ...patch, ...unsaid } : patch, isByPerson(limits.author)),
     delaySeconds: movesOnce ? (patch.delay_seconds ?? null) : before.delaySeconds,
     fireAt: movesOnce ? instantOfOnce(patch.delay_seconds, patch.fire_at, now) : before.fireAt,
     anchor: restartsSeries ? now : before.anchor,
     maxFailures: patch.max_failures === undefined ? before.maxFailures : (patch.max_failures ?? limits.maxFailures),
-    setBy: changesText ? (limits.person ?? null) : before.setBy,
+    setBy: changesText ? (limits.author ?? null) : before.setBy,
     updatedAt: now,
   };
   const waiting = patch.overlap === undefined ? stored : releaseWaiting(stored, now);

@@ -3,6 +3,7 @@ import { type AlarmView, alarmViewSchema, type FireView } from '../../wire/alarm
 import { type FieldName, type FieldType, fieldOf, isOption, memberOf } from '../../wire/alarm-fields.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { readSetBy } from '../../wire/set-by.ts';
 import {
   type Alarm,
   type AlarmState,
@@ -101,7 +102,7 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
 const FORMS: Partial<Record<FieldType, (value: never) => unknown>> = {
   instant: formatInstant,
   json: (text: string) => new RawJson(text),
-  person: (name: string) => ({ kind: 'person', name }),
+  author: readSetBy,
 };
 
 function viewOfField(name: FieldName): Member['of'] {

@@ -1,31 +1,34 @@
 /** Principal tokens: chronosd issues them to itself as short-lived proof that a caller has proved its key. */
 import { z } from 'zod';
-import { type KeyHolder, readPersonKeyMark, readPersonProof, type Signed } from '../../kit/identity/person-rights.ts';
+import { type KeyHolder, readAuthorProof, readPersonKeyMark, type Signed } from '../../kit/identity/person-rights.ts';
 import { sameSecret, seal, tokenDigest } from '../../kit/identity/secrets.ts';
-import { setBySchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { setBySchema, storedSetBy } from '../../wire/set-by.ts';
 
 /**
- * The person who makes a request.
+ * The person or program that makes a request, as stored with an alarm.
  *
  * @param proof the header, for this request or for the key that signs it; `undefined`: the agent itself
  * @param holder the key
  * @param operator the operator's token and the time; without a token no proof of a person is possible
  * @throws ReveilleError `forbidden` when the proof is invalid: the text must not reach the agent as its own
  */
-export function personOf(
+export function authorOf(
   proof: string | undefined,
   signed: Signed,
   holder: KeyHolder,
   { token, now }: { token: string | undefined; now: number },
 ): string | undefined {
   if (proof === undefined) return undefined;
-  const name =
+  const author =
     token === undefined
       ? undefined
-      : (readPersonProof(proof, signed, { secret: token, now }) ?? readPersonKeyMark(proof, holder, token));
-  const setBy = setBySchema.safeParse({ kind: 'person', name });
-  if (setBy.success) return setBy.data.name;
+      : (readAuthorProof(proof, signed, { secret: token, now }) ?? {
+          kind: 'person',
+          name: readPersonKeyMark(proof, holder, token),
+        });
+  const setBy = setBySchema.safeParse(author);
+  if (setBy.success) return storedSetBy(setBy.data);
   throw new ReveilleError(
     'forbidden',
     'X-Chronos-Person must prove, with CHRONOS_ADMIN_TOKEN and within five minutes, that a person makes this request; omit it to set an alarm as the agent',

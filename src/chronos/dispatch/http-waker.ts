@@ -9,6 +9,7 @@ import { CHECK_HEADER, longestCheckMs, readVerdict } from '../../wire/check-verd
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import { errorMessageOf } from '../../wire/envelope.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
+import { readSetBy } from '../../wire/set-by.ts';
 import { beginningOf } from '../../wire/text.ts';
 import { DEFERRED_UNTIL_HEADER, MACHINE_READY_HEADER, WAKE_ORIGIN } from '../../wire/wake.ts';
 import { checkMembers } from '../alarm/checks.ts';
@@ -51,7 +52,7 @@ export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason, eve
     missed_count: occurrence.missedCount,
     label: alarm.label,
     set_at: formatInstant(alarm.createdAt),
-    set_by: alarm.setBy === null ? undefined : { kind: 'person', name: alarm.setBy },
+    set_by: alarm.setBy === null ? undefined : readSetBy(alarm.setBy),
     ...{ model, tools, deliver, run: run && { ...run, by_person: run_by_person } },
     urgent: alarm.urgent || undefined,
     ...checkMembers(alarm, occurrence),

@@ -15,6 +15,7 @@ import {
 } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { isByPerson } from '../../wire/set-by.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
 import { followedBy } from '../alarm/chain.ts';
@@ -28,7 +29,7 @@ import { optionsOf } from '../alarm/options.ts';
 import { previewAlarm } from '../alarm/preview.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
 import { readingOf, type WordContext } from '../alarm/when.ts';
-import { personOf } from '../auth/principal.ts';
+import { authorOf } from '../auth/principal.ts';
 import { catchUpWith, confirmChain, follow, releaseFollowers, unfollow } from '../dispatch/chains.ts';
 import { withFirstLook } from '../dispatch/looks.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
@@ -98,15 +99,38 @@ const ATTEMPTS_SEARCHED = 100;
 
 type Caller = { owner: string; publicKey: string; trust: Trust };
 
+/** Sources of events that look at the user's machine. */
+const ON_MACHINE: ReadonlySet<string> = new Set(['file', 'process', 'mcp']);
+
+/**
+ * A program with an access token may have the agent woken. It may not have commands run, or look at the machine.
+ *
+ * @throws ReveilleError `forbidden`
+ */
+function refuseOfClients(author: string | undefined, { run, check, event }: AlarmCreate | AlarmPatch): void {
+  if (author === undefined || isByPerson(author)) return;
+  const what = [
+    ...(run ? ['run'] : []),
+    ...(check?.command ? ['check.command'] : []),
+    ...(check?.path ? ['check.path'] : []),
+    ...(event && ON_MACHINE.has(event.source) ? [`event.source ${event.source}`] : []),
+  ];
+  if (what.length === 0) return;
+  throw new ReveilleError(
+    'forbidden',
+    `a client with an access token may not set ${what.join(' or ')}, which the user's machine would run or read; the user can set it with: reveille alarm set`,
+  );
+}
+
 async function createAlarm(
   service: ChronosService,
   {
     id,
     owner,
     trust,
-    person,
+    author,
     body,
-  }: { id: (now: number) => string; person: string | undefined; body: Record<string, unknown> } & Omit<
+  }: { id: (now: number) => string; author: string | undefined; body: Record<string, unknown> } & Omit<
     Caller,
     'publicKey'
   >,
@@ -114,10 +138,11 @@ async function createAlarm(
   const { store, clock, limits, hours, publicUrl, calendars, tryCheck } = service;
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
-  if (input.check) await tryCheck?.({ user_id: owner, check: input.check, by_person: person !== undefined });
+  refuseOfClients(author, input);
+  if (input.check) await tryCheck?.({ user_id: owner, check: input.check, by_person: isByPerson(author) });
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
   const words: AnswerContext = { now, hours: hoursOfUser, calendars, publicUrl };
-  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, person };
+  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, author };
   let alarm: Alarm;
   let occurrence: Occurrence;
   try {
@@ -240,9 +265,9 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     };
   };
 
-  /** The person who makes the request; `undefined`: the agent itself. */
-  const personOfRequest = (c: HttpContext, { owner, publicKey }: Caller) =>
-    personOf(
+  /** The person or program that makes the request, as stored; `undefined`: the agent itself. */
+  const authorOfRequest = (c: HttpContext, { owner, publicKey }: Caller) =>
+    authorOf(
       c.req.header(PERSON_HEADER),
       { method: c.req.method, path: c.req.path, body: bodyBytes(c) },
       { owner, publicKey },
@@ -269,7 +294,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
-    return sendOk(c, await createAlarm(service, { id, ...caller, person: personOfRequest(c, caller), body }));
+    return sendOk(c, await createAlarm(service, { id, ...caller, author: authorOfRequest(c, caller), body }));
   });
 
   serve(app, CHRONOS_ROUTES.previewAlarm, async (c) => {
@@ -291,20 +316,21 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await enter(c, 'creates');
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
-    const person = personOfRequest(c, caller);
+    const author = authorOfRequest(c, caller);
+    refuseOfClients(author, patch);
     const { check } = patch;
-    if (check) await service.tryCheck?.({ user_id: caller.owner, check, by_person: person !== undefined });
+    if (check) await service.tryCheck?.({ user_id: caller.owner, check, by_person: isByPerson(author) });
     const hours = patch.when === undefined ? undefined : await service.hours?.();
     const secret = newHookSecret();
     const drafted: Transition = (before) => {
-      const edited = editAlarm(before, patch, now, { ...limits, person, hours }, calendars);
+      const edited = editAlarm(before, patch, now, { ...limits, author, hours }, calendars);
       return { ...edited, alarm: withHookSecret(edited.alarm, secret) };
     };
     const undo =
       ({ alarm }: AlarmState): Transition =>
       (state) => {
         const { event = null, after = null } = optionsOf(alarm);
-        return editAlarm(state, { event, after } as AlarmPatch, now, { ...limits, person }, calendars);
+        return editAlarm(state, { event, after } as AlarmPatch, now, { ...limits, author }, calendars);
       };
     const edit = patch.event ? await withLookOfEdit(c, caller, drafted) : drafted;
     const changesChain = patch.after !== undefined || patch.event !== undefined;

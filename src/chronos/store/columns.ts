@@ -39,7 +39,7 @@ const TYPES: Readonly<Record<FieldType, ColumnType>> = {
   switch: 'switch',
   list: 'text',
   object: 'text',
-  person: 'text',
+  author: 'text',
 };
 
 export const ALARM_COLUMNS = Object.fromEntries(

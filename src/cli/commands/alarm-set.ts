@@ -12,12 +12,13 @@ import { PhraseError, type PhraseHours, type Reading } from '../../kit/phrase/re
 import { repetitionText } from '../../kit/phrase/reading-text.ts';
 import { usesWallClock } from '../../kit/phrase/series-text.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import { type AlarmCreated, type AlarmView, setBySchema } from '../../wire/alarm.ts';
+import type { AlarmCreated, AlarmView } from '../../wire/alarm.ts';
 import { fieldOf, memberOf, OWNER_FIELDS, SERIES_FIELDS, type SeriesField } from '../../wire/alarm-fields.ts';
 import type { ObjectField } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
+import { setBySchema } from '../../wire/set-by.ts';
 import { checkTools } from '../access/agent-tools.ts';
 import { checkChannels } from '../access/channels.ts';
 import { alarmClient } from '../access/chronos.ts';

@@ -4,6 +4,7 @@ import { toolSettingsSchema } from '../../agents/neo/tools/settings.ts';
 import { chronosSettingsSchema } from '../../chronos/config.ts';
 import { mcpSettingsSchema } from '../../chronos-mcp/mcp-settings.ts';
 import { executorSettingsSchema } from '../../executor/config.ts';
+import { mcpHttpSettingsSchema } from '../../mcp-http/config.ts';
 import { notifySettingsSchema } from '../../notify/config.ts';
 import { routerSettingsSchema } from '../../router/config.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
@@ -11,7 +12,7 @@ import { nearestOf } from '../../wire/edit-distance.ts';
 /** The settings of each daemon. */
 export const SETTINGS_OF = {
   chronosd: [chronosSettingsSchema],
-  router: [routerSettingsSchema],
+  router: [routerSettingsSchema, mcpHttpSettingsSchema],
   neo: [neoSettingsSchema, toolSettingsSchema],
   executor: [executorSettingsSchema],
   notifier: [notifySettingsSchema],

@@ -18,7 +18,7 @@ import type { AlarmCreated, AlarmPreview, AlarmView, FireView } from '../../wire
 import { type FieldsWith, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
 import type { HookView, ObjectField } from '../../wire/conditions.ts';
 import { plainError } from '../../wire/fire.ts';
-
+import { type SetBy, setByText } from '../../wire/set-by.ts';
 import { columns, counted, fit, pad, table, textWidth, wrap } from './columns.ts';
 import type { Output } from './output.ts';
 
@@ -174,6 +174,11 @@ const waitsWithoutEnd = ({ kind, status, next_fire_at: next }: AlarmView) =>
   kind === 'event' && status === 'active' && next === undefined;
 
 /** The reason why the next fire is deferred, if any. */
+/** `Ada, a person` or `ChatGPT (client https://…), a program with your permission`. */
+function authorText(by: SetBy): string {
+  return `${oneLine(setByText(by))}, ${by.kind === 'person' ? 'a person' : 'a program with your permission'}`;
+}
+
 function heldBack({ held_back: held }: AlarmView): string | undefined {
   return held && oneLine(held.reason);
 }
@@ -347,7 +352,7 @@ export function renderAlarm(alarm: AlarmView, look: Reader, { nameOf, base }: Be
       ...[...FIRST_ROWS, ...LAST_ROWS].map((name) => fieldRow(alarm, name, look, nameOf)),
       ['address', hook && `${hookAddress(hook, base)} (${senderText(hook)})`],
       ['set', instantText(alarm.created_at, look)],
-      ['set by', alarm.set_by === undefined ? undefined : `${oneLine(alarm.set_by.name)}, a person`],
+      ['set by', alarm.set_by && authorText(alarm.set_by)],
       ['has fired', timesFired(alarm, look)],
       ['trouble', trouble(alarm)],
     ],

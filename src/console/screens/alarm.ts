@@ -9,6 +9,7 @@ import type { AlarmView } from '../../wire/alarm.ts';
 import { type FieldsWith, fieldOf, OWNER_FIELDS, ordered } from '../../wire/alarm-fields.ts';
 import type { ObjectField } from '../../wire/conditions.ts';
 import { type Fire, type FireState, firesOf, plainError } from '../../wire/fire.ts';
+import { setByText } from '../../wire/set-by.ts';
 import { usageText } from '../../wire/usage.ts';
 import {
   backfillText,
@@ -117,7 +118,7 @@ ${fact('Next fire', html`${fireTime(alarm, here)}${then}${alarm.kind === 'event'
 ${alarm.kind === 'event' ? NOTHING : fact('Schedule', html`${scheduleText(alarm, here)}${written !== undefined && usesWallClock(written) ? html` <code class="dim">${shown(written)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
 ${fact('Calendar', alarm.holidays_missing ? html`<span class="trouble">${shown(alarm.holidays!)} is missing: fires on all days</span>` : undefined)}
 ${fact('Backfill', backfillText(alarm, here))}
-${fact('Created by', alarm.set_by ? shown(alarm.set_by.name) : 'the agent')}
+${fact('Created by', alarm.set_by ? shown(setByText(alarm.set_by)) : 'the agent')}
 ${fact('Created', time(alarm.created_at, here))}
 ${fact('Fired', fired)}
 ${fact('Last fire', alarm.last_fired_at === undefined ? undefined : time(alarm.last_fired_at, here))}

@@ -82,7 +82,7 @@ export type ServerOptions = {
    * The address may be a secret, so that the log has only its first segment.
    */
   isOpen?: ((target: string) => boolean) | undefined;
-  /** Answers requests that match no route or probe. `/` then belongs to it. */
+  /** Answers requests that match no route or probe. `/` belongs to it if it owns that. */
   fallback?: Fallback | undefined;
   /** Whether browsers also reach it by the name `localhost`: a server at 127.0.0.1 then listens on [::1] as well. */
   byName?: boolean;
@@ -95,8 +95,8 @@ export type Fallback = {
    * own.
    */
   owns(target: string): boolean;
-  /** Maximum size of its request bodies. */
-  readonly bodyBytes: number;
+  /** Maximum size of a request body. */
+  bodyBytes(target: string): number;
   /** @param body read and within the limit */
   answer(c: HttpContext, body: Buffer): Promise<Response>;
 };
@@ -244,10 +244,13 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
     }
     await options.guard?.(c);
     if (!takesAny) checkContentType(incoming);
-    c.set('body', await readBounded(incoming, isOfFallback ? fallback!.bodyBytes : limits.bodyBytes));
+    c.set(
+      'body',
+      await readBounded(incoming, isOfFallback ? fallback!.bodyBytes(incoming.url ?? '') : limits.bodyBytes),
+    );
     await next();
   });
-  if (!fallback) serve(app, PROBES.root, (c) => sendOk(c, { name: options.name, version: options.version }));
+  if (!fallback?.owns('/')) serve(app, PROBES.root, (c) => sendOk(c, { name: options.name, version: options.version }));
   serve(app, PROBES.health, (c) => sendOk(c, { status: 'ok', ...options.health?.() }));
   serve(app, PROBES.ready, async (c) => {
     const report = (await options.ready?.()) ?? { ready: true };

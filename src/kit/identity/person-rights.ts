@@ -5,6 +5,7 @@
  * session's cookie. A key and a request can be proven to be a person's.
  */
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto';
+import type { SetBy } from '../../wire/set-by.ts';
 import { SUBMITTER_PREFIX } from '../../wire/submitter.ts';
 import { AgentKey } from './keys.ts';
 import { sameSecret, seal } from './secrets.ts';
@@ -81,13 +82,18 @@ export function readPersonKeyMark(mark: string, holder: KeyHolder, secret: strin
   return sameSecret(mac, markSeal(secret, name, holder)) ? decodedName(name) : undefined;
 }
 
-const PROOF = 'person1';
+const PROOFS = { person: 'person1', client: 'client1' } as const;
 const PROOF_MAX_AGE_MS = 5 * 60_000;
 
 export type Signed = { method: string; path: string; body: string | Uint8Array };
 
-const proofSeal = (secret: string, name: string, at: string, { method, path, body }: Signed) =>
-  seal(secret, [PROOF, name, at, method, path, hash('sha256', body)].join('\n'));
+const proofSeal = (secret: string, version: string, name: string, at: string, { method, path, body }: Signed) =>
+  seal(secret, [version, name, at, method, path, hash('sha256', body)].join('\n'));
+
+function authorProof(version: string, name: string, signed: Signed, { secret, now }: { secret: string; now: number }) {
+  const encoded = encodedName(name);
+  return [version, encoded, now, proofSeal(secret, version, encoded, String(now), signed)].join('.');
+}
 
 /**
  * Proves that a person makes a request, not an agent: a MAC with the operator's token (`CHRONOS_ADMIN_TOKEN`), which
@@ -98,19 +104,32 @@ const proofSeal = (secret: string, name: string, at: string, { method, path, bod
  * @param now epoch ms
  * @returns the value of the header `x-chronos-person`
  */
-export function personProof(name: string, signed: Signed, { secret, now }: { secret: string; now: number }): string {
-  const encoded = encodedName(name);
-  return [PROOF, encoded, now, proofSeal(secret, encoded, String(now), signed)].join('.');
-}
+export const personProof = (name: string, signed: Signed, key: { secret: string; now: number }): string =>
+  authorProof(PROOFS.person, name, signed, key);
 
-/** The name of the person who made the request; `undefined` if the proof is invalid, of another request, or too old. */
-export function readPersonProof(
+/** The same proof of a program that has an access token of the user. */
+export const clientProof = (
+  { client_id, name }: Omit<Extract<SetBy, { kind: 'client' }>, 'kind'>,
+  signed: Signed,
+  key: { secret: string; now: number },
+): string => authorProof(PROOFS.client, JSON.stringify([client_id, name]), signed, key);
+
+/**
+ * The person or program that made the request; `undefined` if the proof is invalid, of another request, or too old. Its
+ * members are not checked otherwise.
+ */
+export function readAuthorProof(
   proof: string,
   signed: Signed,
   { secret, now }: { secret: string; now: number },
-): string | undefined {
-  const [version, name = '', at = '', mac = '', ...rest] = proof.split('.');
-  if (version !== PROOF || rest.length > 0 || !/^\d{1,15}$/.test(at)) return undefined;
-  if (!sameSecret(mac, proofSeal(secret, name, at, signed))) return undefined;
-  return Math.abs(now - Number(at)) > PROOF_MAX_AGE_MS ? undefined : decodedName(name);
+): { kind: SetBy['kind']; name?: unknown; client_id?: unknown } | undefined {
+  const [version = '', encoded = '', at = '', mac = '', ...rest] = proof.split('.');
+  const isKnown = version === PROOFS.person || version === PROOFS.client;
+  if (!isKnown || rest.length > 0 || !/^\d{1,15}$/.test(at)) return undefined;
+  if (!sameSecret(mac, proofSeal(secret, version, encoded, at, signed))) return undefined;
+  if (Math.abs(now - Number(at)) > PROOF_MAX_AGE_MS) return undefined;
+  if (version === PROOFS.person) return { kind: 'person', name: decodedName(encoded) };
+  // The MAC is valid, so this version wrote it.
+  const [client_id, name] = JSON.parse(Buffer.from(encoded, 'base64url').toString('utf8')) as unknown[];
+  return { kind: 'client', client_id, ...(typeof name === 'string' && { name }) };
 }

@@ -40,12 +40,39 @@ export type Pages = (request: Request, info: PageInfo) => Promise<Response>;
 
 export type PagesOf = (users: Users) => Pages;
 
+/** Programs that reach the listener with credentials of their own, at paths that no route has. */
+export type PublicService = {
+  /** In the metrics. */
+  readonly name: string;
+  /** Whether it answers requests with this target (unparsed path and query). It must be cheap. */
+  owns(target: string): boolean;
+  /** Maximum size of its request bodies. */
+  readonly bodyBytes: number;
+  readonly answer: Pages;
+  /** Counts of requests since the start, by outcome. */
+  figures(): Readonly<Record<string, number>>;
+  /** Ends open answers. */
+  close(): Promise<void>;
+};
+
+/** The parts of the listener that services use. */
+export type ServiceParts = {
+  /** The address by which others reach the listener, without a trailing slash; only while it listens. */
+  readonly publicUrl: () => string;
+  /** Admits one request of a user. @returns ends it @throws ReveilleError `rate_limited` */
+  readonly enter: Shares['enter'];
+};
+
+export type ServicesOf = (parts: ServiceParts) => readonly PublicService[];
+
 export type PublicListenerOptions = ProxyOptions & {
   config: RouterConfig['public'];
   tokens: PersonTokens;
   version: string;
   /** Creates the handler of the other paths from the given parts of the router. */
   pagesOf: PagesOf | undefined;
+  /** Creates the services, which come before the pages. */
+  servicesOf: ServicesOf | undefined;
   machineOf: Users['machineOf'];
   states: StateSignal;
   rows: ConsoleRows;
@@ -68,6 +95,8 @@ export type PublicFigures = {
   proxied: number;
   /** Open streams. */
   streams: number;
+  /** Requests of each service, by outcome. */
+  services: Readonly<Record<string, Readonly<Record<string, number>>>>;
 };
 
 export type PublicListener = Pick<RunningServer, 'url' | 'localhost' | 'port' | 'routes' | 'close'> & {
@@ -102,6 +131,12 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
     }),
   );
 
+  let ownUrl = '';
+  const enter: Shares['enter'] = (userId, kind) => shares.enter(userId, kind);
+  const services = options.servicesOf?.({ publicUrl: () => config.url ?? ownUrl, enter }) ?? [];
+  const serviceAt = (target: string) => services.find((service) => service.owns(target));
+  const isOutside = (target: string) => isForPages(target) || serviceAt(target) !== undefined;
+
   const authenticate = async (c: HttpContext): Promise<Person> => {
     const given = bearerOf(c.req.header('authorization')) ?? '';
     if (given === '') counts.unauthorized++;
@@ -120,7 +155,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
       counts.malformed++;
       throw thrown;
     }
-    if (isForPages(target) || isProbe(target) || isHook(target)) return;
+    if (isOutside(target) || isProbe(target) || isHook(target)) return;
     const person = await authenticate(c);
     const isForCode = config.console !== undefined && matchRoute({ CONSOLE_CODE }, incoming.method ?? '', target);
     const match = matchRoute(PROXIED_ROUTES, incoming.method ?? '', target);
@@ -172,25 +207,27 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
     version,
     ...{ host: config.host, port: config.port, listener: config.listener, allowedHosts: config.allowedHosts },
     ...{ log, clock, ready, drainMs, guard: checkRequest, byName: pages !== undefined, isOpen: isHook },
-    fallback: pages && fallbackOf(pages, config.isTls),
+    fallback: pages || services.length > 0 ? fallbackOf({ pages, serviceAt, isTls: config.isTls }) : undefined,
     routes(app) {
       addRoutes(app, proxy);
       serve(app, CONSOLE_CODE, (c) => createCode(c as HttpContext));
       for (const route of Object.values(HOOK_ROUTES)) serve(app, route, (c) => passHookOn(c as HttpContext, hooks));
     },
   });
+  ownUrl = server.url;
   const revocationCheck = setInterval(() => streams.endRevoked((person) => tokens.isValid(person)), RECHECK_MS).unref();
   return {
     ...{ url: server.url, localhost: server.localhost, port: server.port, routes: server.routes },
     figures: () => ({
       ...counts,
       ...{ locked: lockouts.refused, overShare: shares.refused, streams: shares.streams },
+      services: Object.fromEntries(services.map((service) => [service.name, service.figures()])),
       listener: server.figures(),
     }),
-    close() {
+    async close() {
       clearInterval(revocationCheck);
       proxies.close();
-      return server.close();
+      await Promise.all([...services.map((service) => service.close()), server.close()]);
     },
   };
 }
@@ -221,15 +258,23 @@ function addRoutes(app: HttpApp, proxy: (c: HttpContext) => Promise<Response>): 
   for (const route of Object.values(PROXIED_ROUTES)) serve(app, route, (c) => proxy(c as HttpContext));
 }
 
-function fallbackOf(pages: Pages, isTls: boolean): Fallback {
+type FallbackParts = {
+  pages: Pages | undefined;
+  serviceAt: (target: string) => PublicService | undefined;
+  isTls: boolean;
+};
+
+/** The services, then the pages if there are any. */
+function fallbackOf({ pages, serviceAt, isTls }: FallbackParts): Fallback {
   return {
-    owns: isForPages,
-    bodyBytes: PAGE_BODY_BYTES,
+    owns: (target) => serviceAt(target) !== undefined || (pages !== undefined && isForPages(target)),
+    bodyBytes: (target) => serviceAt(target)?.bodyBytes ?? PAGE_BODY_BYTES,
     answer(c, body) {
       const { incoming, outgoing, draining } = c.env;
+      const { method = 'GET', url = '/', headers } = incoming;
+      const answer = serviceAt(url)?.answer ?? pages!;
       const gone = new AbortController();
       outgoing.once('close', () => gone.abort());
-      const { method = 'GET', url = '/', headers } = incoming;
       const given = Object.entries(headers).flatMap(([name, value]) =>
         [value ?? []].flat().map((one): [string, string] => [name, one]),
       );
@@ -237,7 +282,7 @@ function fallbackOf(pages: Pages, isTls: boolean): Fallback {
         ...{ method, headers: given, signal: gone.signal },
         ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
       });
-      return pages(request, { remoteAddress: addressOf(incoming.socket), closing: draining });
+      return answer(request, { remoteAddress: addressOf(incoming.socket), closing: draining });
     },
   };
 }

@@ -1,0 +1,143 @@
+/** The settings of MCP over HTTP (docs/reference/settings.md), which the process of the router reads. */
+import { readFileSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+import { z } from 'zod';
+import { labelSchema } from '../wire/did.ts';
+import { ReveilleError, thrownText } from '../wire/errors.ts';
+import { MCP_ENDPOINTS, type TrustedIssuer } from '../wire/remote-caller.ts';
+import { isOnThisComputer, parseSettings, type Settings } from '../wire/settings.ts';
+import { shortText } from '../wire/text.ts';
+import { parseOrThrow } from '../wire/validate.ts';
+
+/** The variables of MCP over HTTP. */
+export const mcpHttpSettingsSchema = z.object({
+  /**
+   * The authorization servers whose tokens count, as a JSON list or as the absolute path of a file with it. Without it,
+   * there is no MCP over HTTP.
+   */
+  ROUTER_MCP_ISSUERS: z.string().max(1_000_000).optional(),
+  /**
+   * Hosts of private networks from which keys of issuers may be read, `host` or `host:port`, separated by commas. The
+   * hosts of the configured addresses need no entry.
+   */
+  ROUTER_MCP_ALLOW: z.string().optional(),
+  /** Web pages that may call the MCP endpoints, such as `https://inspector.example.com`, separated by commas. */
+  ROUTER_MCP_ORIGINS: z.string().optional(),
+});
+
+const https = 'must be an https:// address without a query; http:// is only for this computer';
+const address = z
+  .url({ protocol: /^https?$/, error: https })
+  .max(2000)
+  .refine((url) => url.startsWith('https:') || isOnThisComputer(url), https)
+  .refine((url) => !/[?#]/.test(url) && URL.parse(url)?.username === '', https);
+
+const name = shortText(100).min(1);
+
+const issuerSchema = z.strictObject({
+  issuer: address,
+  /** Where its keys are; by default its metadata say so. */
+  jwks: address.optional(),
+  subject: z.string().min(1).max(100).default('sub'),
+  /** `"subject"`: a subject is the id of its user. It is for an authorization server of one's own. */
+  users: z.union([z.literal('subject'), z.record(z.string().min(1).max(500), labelSchema)], {
+    error: 'must be "subject", or an object from subject to user id',
+  }),
+  clients: z.record(z.string().min(1).max(500), name).default({}),
+  audiences: z
+    .partialRecord(z.enum(Object.keys(MCP_ENDPOINTS) as [keyof typeof MCP_ENDPOINTS]), z.string().min(1).max(500))
+    .default({}),
+});
+const issuersSchema = z.strictObject({ ROUTER_MCP_ISSUERS: z.array(issuerSchema).min(1).max(20) });
+
+export type McpHttpConfig = Readonly<{
+  issuers: readonly TrustedIssuer[];
+  /** Hosts from which keys may be read although they are private, `host:port`. */
+  allow: string;
+  /** Accepted values of `Origin`. */
+  origins: readonly string[];
+}>;
+
+/** @throws ReveilleError `invalid_request` */
+function textOf(given: string): string {
+  if (/^\s*\[/.test(given)) return given;
+  if (!isAbsolute(given))
+    throw new ReveilleError(
+      'invalid_request',
+      'ROUTER_MCP_ISSUERS must be a JSON list, or the absolute path of a file with it',
+    );
+  try {
+    return readFileSync(given, 'utf8');
+  } catch (cause) {
+    throw new ReveilleError('invalid_request', `ROUTER_MCP_ISSUERS: ${thrownText(cause)}`, { cause });
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const example = '[{"issuer":"https://login.example.com","users":{"user-1":"ada"}}]';
+    throw new ReveilleError('invalid_request', `ROUTER_MCP_ISSUERS is not JSON; write it like ${example}`, { cause });
+  }
+}
+
+type IssuerEntry = z.output<typeof issuerSchema>;
+
+function trustedIssuer({ issuer, jwks, subject, users, clients, audiences }: IssuerEntry): TrustedIssuer {
+  const known = users === 'subject' ? undefined : new Map(Object.entries(users));
+  const names = new Map(Object.entries(clients));
+  const own = (label: string) => (labelSchema.safeParse(label).success ? label : undefined);
+  return {
+    issuer,
+    jwksUrl: jwks,
+    subjectClaim: subject,
+    userOf: (given) => (known === undefined ? own(given) : known.get(given)),
+    clientNameOf: (clientId) => names.get(clientId),
+    audiencesOf: (endpoint) => [audiences[endpoint] ?? []].flat(),
+  };
+}
+
+const hostAndPort = (url: string) => {
+  const { protocol, hostname, port } = new URL(url);
+  return `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
+};
+
+const listed = (text = '') => text.split(',').flatMap((entry) => entry.trim() || []);
+
+/** @throws ReveilleError `invalid_request` */
+function originsOf(text: string | undefined): string[] {
+  return listed(text).map((entry) => {
+    const origin = URL.parse(entry)?.origin;
+    if (origin === entry && /^https?:/.test(entry)) return entry;
+    throw new ReveilleError(
+      'invalid_request',
+      `ROUTER_MCP_ORIGINS must be origins, such as https://inspector.example.com (got ${JSON.stringify(entry)})`,
+    );
+  });
+}
+
+/**
+ * Reads the settings.
+ *
+ * @param own issuers besides the configured ones, such as the authorization server of this installation
+ * @returns `undefined` without any issuer: then nothing is served
+ * @throws ReveilleError `invalid_request` naming the setting
+ */
+export function parseMcpHttpConfig(settings: Settings, own: readonly TrustedIssuer[] = []): McpHttpConfig | undefined {
+  const { ROUTER_MCP_ISSUERS, ROUTER_MCP_ALLOW, ROUTER_MCP_ORIGINS } = parseSettings(mcpHttpSettingsSchema, settings);
+  const entries =
+    ROUTER_MCP_ISSUERS === undefined
+      ? []
+      : parseOrThrow(issuersSchema, { ROUTER_MCP_ISSUERS: jsonOf(textOf(ROUTER_MCP_ISSUERS)) }).ROUTER_MCP_ISSUERS;
+  const issuers = [...own, ...entries.map(trustedIssuer)];
+  if (issuers.length === 0) return undefined;
+  const twice = issuers.find(({ issuer }, at) => issuers.findIndex((other) => other.issuer === issuer) !== at);
+  if (twice) throw new ReveilleError('invalid_request', `ROUTER_MCP_ISSUERS names ${twice.issuer} twice`);
+  const configured = entries.flatMap(({ issuer, jwks }) => [issuer, ...(jwks === undefined ? [] : [jwks])]);
+  return Object.freeze({
+    issuers,
+    allow: [...configured.map(hostAndPort), ...listed(ROUTER_MCP_ALLOW)].join(','),
+    origins: originsOf(ROUTER_MCP_ORIGINS),
+  });
+}
