@@ -9,6 +9,7 @@ const SYSTEMS = [
   'router',
   'mcp-host',
   'mcp-http',
+  'langgraph',
   'agents/neo',
   'executor',
   'chronometric',

@@ -155,6 +155,12 @@ class AlarmSetBy(TypedDict):
     name: str
 
 
+class AlarmSetBy2(TypedDict):
+    kind: Literal["client"]
+    client_id: str
+    name: NotRequired[str]
+
+
 class AlarmHeldBack(TypedDict):
     reason: str
     until: str
@@ -211,7 +217,7 @@ class Alarm(TypedDict):
     deliver: NotRequired[list[str]]
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
-    set_by: NotRequired[AlarmSetBy]
+    set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]
@@ -288,7 +294,7 @@ class PatchAlarmResult(TypedDict):
     deliver: NotRequired[list[str]]
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
-    set_by: NotRequired[AlarmSetBy]
+    set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]
@@ -340,7 +346,7 @@ class TriggeredAlarm(TypedDict):
     deliver: NotRequired[list[str]]
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
-    set_by: NotRequired[AlarmSetBy]
+    set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]
@@ -400,7 +406,7 @@ class BackfillAlarmResult(TypedDict):
     deliver: NotRequired[list[str]]
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
-    set_by: NotRequired[AlarmSetBy]
+    set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]

@@ -37,8 +37,14 @@ export async function router(context: CliContext): Promise<void> {
   const sandbox = machineSandbox(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
   const pagesOf = config.public.console && fleetConsole(context, config.public);
+  const servicesOf = config.public.hasLanggraph
+    ? (await import('../access/langgraph.ts')).fleetLanggraph(context, config.public)
+    : undefined;
   await runDaemon(context, 'router', (log) =>
-    startRouter({ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log, pagesOf }),
+    startRouter({
+      ...{ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log },
+      ...{ pagesOf, servicesOf },
+    }),
   );
 }
 

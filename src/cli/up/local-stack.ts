@@ -174,6 +174,9 @@ async function startOwnRouter(
 ): Promise<RunningRouter> {
   const config = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
   const log = await context.log('router', 'error');
+  const servicesOf = config.public.hasLanggraph
+    ? (await import('../access/langgraph.ts')).localLanggraph(context, identity.owner)
+    : undefined;
   return namingPort('router', () =>
     startRouter({
       config,
@@ -184,7 +187,7 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pagesOf: console?.pagesOf },
+      ...{ onWake, pagesOf: console?.pagesOf, servicesOf },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );

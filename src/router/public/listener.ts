@@ -61,6 +61,8 @@ export type ServiceParts = {
   readonly publicUrl: () => string;
   /** Admits one request of a user. @returns ends it @throws ReveilleError `rate_limited` */
   readonly enter: Shares['enter'];
+  /** Personal tokens, and the agents of users. */
+  readonly users: Users;
 };
 
 export type ServicesOf = (parts: ServiceParts) => readonly PublicService[];
@@ -124,16 +126,15 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   const streams = new Streams();
   const transports = { proxies, shares };
   const holderOf = holdersOf(tokens, lockouts, () => counts.unauthorized++);
-  const pages = pagesOf?.(
-    createUsers({
-      ...{ tokens, holderOf, rows, machineOf: options.machineOf, states: options.states },
-      connectionsTo: (userId) => agentTransport(userId, transports),
-    }),
-  );
+  const users = createUsers({
+    ...{ tokens, holderOf, rows, machineOf: options.machineOf, states: options.states },
+    connectionsTo: (userId) => agentTransport(userId, transports),
+  });
+  const pages = pagesOf?.(users);
 
   let ownUrl = '';
   const enter: Shares['enter'] = (userId, kind) => shares.enter(userId, kind);
-  const services = options.servicesOf?.({ publicUrl: () => config.url ?? ownUrl, enter }) ?? [];
+  const services = options.servicesOf?.({ publicUrl: () => config.url ?? ownUrl, enter, users }) ?? [];
   const serviceAt = (target: string) => services.find((service) => service.owns(target));
   const isOutside = (target: string) => isForPages(target) || serviceAt(target) !== undefined;
 
