@@ -93,6 +93,7 @@ export async function openChronosdWithRouter(
     ...clientOf(router.url),
     folder,
     work: join(folder, 'work'),
+    publicUrl: router.public.url,
     get chronosUrl() {
       return chronosUrl!;
     },

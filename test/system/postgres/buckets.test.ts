@@ -283,7 +283,17 @@ test('the same database in many buckets', async (t) => {
 // Each statement touches the tables of one bucket.
 
 const BUCKETS = 8;
-const TABLES = ['definitions', 'progress', 'owners', 'ledger', 'fire_receipts', 'events', 'agent_keys', 'auth_nonces'];
+const TABLES = [
+  'definitions',
+  'progress',
+  'owners',
+  'ledger',
+  'fire_receipts',
+  'events',
+  'agent_keys',
+  'calendar_feeds',
+  'auth_nonces',
+];
 
 /** Puts each bucket of each table into a partition of its own. */
 async function partition(database: string): Promise<void> {

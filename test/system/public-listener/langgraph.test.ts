@@ -147,7 +147,10 @@ describe('crons of LangGraph', () => {
   });
 
   test('another user, a wrong token and a revoked one reach no cron', async () => {
-    const own = await clientOf(ada.token).crons.create('secret', { schedule: '@daily', input: { of: 'violet harbour' } });
+    const own = await clientOf(ada.token).crons.create('secret', {
+      schedule: '@daily',
+      input: { of: 'violet harbour' },
+    });
     const stranger = clientOf(bob.token).crons;
     assert.deepEqual(await stranger.search(), []);
     assert.equal(await stranger.count(), 0);

@@ -1,0 +1,123 @@
+/** `/calendar/{feed}` for calendar apps, and the routes of users about their feeds. */
+import { createHash, randomBytes } from 'node:crypto';
+import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
+import { randomSecret, sameSecret, tokenDigest } from '../../kit/identity/secrets.ts';
+import { PERSON_HEADER } from '../../wire/agent.ts';
+import {
+  type CalendarFeedView,
+  calendarFeedCreateSchema,
+  FEED_ROUTE,
+  FEEDS_ROOT,
+  MOST_FEEDS,
+} from '../../wire/calendar-feed.ts';
+import { labelSchema, ownerOf } from '../../wire/did.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
+import { isByPerson } from '../../wire/set-by.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { calendarFeed } from '../alarm/calendar-feed.ts';
+import { authorOf } from '../auth/principal.ts';
+import type { CalendarFeed } from '../store/store.ts';
+import { RateLimit, trustSince } from './admission.ts';
+import { refuseBody, refuseQuery } from './no-arguments.ts';
+import { CHRONOS_ROUTES } from './routes.ts';
+import { type ChronosService, callerOf, ownerOfRequest } from './service.ts';
+
+/** Alarms that a feed has at most. */
+const MOST_ALARMS = 1_000;
+/** Requests of one feed per minute, and of all feeds of this process. */
+const READS = { perMinute: 30, inAll: 1_200 };
+/** Compared for a feed that does not exist, so that the answer takes the same time. */
+const NO_DIGEST = tokenDigest('no such feed');
+
+/** `<id>.<owner>.<secret>.ics` */
+const ADDRESS = /^([0-9a-f]{12})\.([\w-]{1,200})\.([\w-]{43})\.ics$/;
+
+/** One answer for an address that is malformed, unknown, or of a feed that was revoked. */
+const noSuchFeed = () => new ReveilleError('not_found', 'there is no calendar at this address');
+
+const viewOf = ({ id, name, messages, createdAt }: CalendarFeed): CalendarFeedView => ({
+  ...{ id, name, messages, created_at: formatInstant(createdAt) },
+});
+
+export function feedRoutes(app: HttpApp, service: ChronosService): void {
+  const { store, clock, calendars } = service;
+  const reads = new RateLimit(READS, clock);
+
+  /** The feed of an address. */
+  async function named(address: string): Promise<CalendarFeed> {
+    const [, id = '', encoded = '', secret = ''] = ADDRESS.exec(address) ?? [];
+    const label = labelSchema.safeParse(Buffer.from(encoded, 'base64url').toString('utf8'));
+    const feeds = label.success ? await store.feedsOf(ownerOf(label.data)) : [];
+    const feed = feeds.find((one) => one.id === id);
+    const isIts = sameSecret(tokenDigest(secret), feed?.digest ?? NO_DIGEST);
+    if (!feed || !isIts) throw noSuchFeed();
+    return feed;
+  }
+
+  serve(app, FEED_ROUTE, async (c) => {
+    const feed = await named(c.req.param('feed') ?? '');
+    const now = clock.now();
+    const refused = reads.enter(feed.id, trustSince(feed.createdAt, now));
+    if (refused)
+      throw new ReveilleError('rate_limited', 'this calendar is read too often; wait for the time in Retry-After', {
+        retryAfterSeconds: refused.waitSeconds,
+      });
+    const { owner, messages } = feed;
+    const states = await store.upcoming(owner, { limit: MOST_ALARMS });
+    const text = calendarFeed(states, { now, calendars, messages, owner });
+    const etag = `"${createHash('sha256').update(text).digest('base64url')}"`;
+    const headers = { etag, 'cache-control': 'private, max-age=300' };
+    const known = (c.req.header('if-none-match') ?? '').split(',').map((one) => one.trim().replace(/^W\//, ''));
+    if (known.includes(etag) || known.includes('*')) return c.body(null, 304, headers);
+    return c.body(text, 200, { 'content-type': 'text/calendar; charset=utf-8', ...headers });
+  });
+
+  /** The owner, when a person makes the request: an agent must give nobody a lasting view of the alarms. */
+  async function person(c: HttpContext): Promise<string> {
+    const { owner, publicKey } = await callerOf(service, c);
+    const author = authorOf(
+      c.req.header(PERSON_HEADER),
+      { method: c.req.method, path: c.req.path, body: bodyBytes(c) },
+      { owner, publicKey },
+      { token: service.auth.adminToken, now: clock.now() },
+    );
+    if (isByPerson(author)) return owner;
+    throw new ReveilleError(
+      'forbidden',
+      'only a person adds a calendar feed: use the console, or "reveille calendar feed add" where CHRONOS_ADMIN_TOKEN is set',
+    );
+  }
+
+  serve(app, CHRONOS_ROUTES.createFeed, async (c) => {
+    const owner = await person(c as HttpContext);
+    const { name = 'calendar', messages = false } = parseOrThrow(calendarFeedCreateSchema, await readJson(c));
+    const secret = randomSecret();
+    const feed: CalendarFeed = {
+      ...{ owner, id: randomBytes(6).toString('hex'), name, digest: tokenDigest(secret), messages },
+      createdAt: clock.now(),
+    };
+    if (!(await store.addFeed(feed, MOST_FEEDS)))
+      throw new ReveilleError(
+        'conflict',
+        `you have ${MOST_FEEDS} calendar feeds, the most that are allowed; revoke one`,
+      );
+    const address = `${FEEDS_ROOT}${feed.id}.${Buffer.from(owner).toString('base64url')}.${secret}.ics`;
+    return sendOk(c, { ...viewOf(feed), address: `${service.publicUrl ?? ''}${address}` });
+  });
+
+  serve(app, CHRONOS_ROUTES.listFeeds, async (c) => {
+    const owner = await ownerOfRequest(service, c);
+    refuseQuery(c);
+    return sendOk(c, { feeds: (await store.feedsOf(owner)).map(viewOf) });
+  });
+
+  serve(app, CHRONOS_ROUTES.removeFeed, async (c) => {
+    const owner = await ownerOfRequest(service, c);
+    await refuseBody(c);
+    const feed = await store.removeFeed(owner, c.req.param('id'));
+    if (!feed) throw new ReveilleError('not_found', 'you have no calendar feed with this id');
+    return sendOk(c, viewOf(feed));
+  });
+}
