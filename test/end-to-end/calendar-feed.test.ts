@@ -105,7 +105,7 @@ test('an address that is not exactly a feed of its user answers 404, whatever is
     const { status } = await fetch(house.publicUrl + path);
     assert.ok(status === 400 || status === 404, `${path}: ${status}`);
   }
-  assert.equal((await fetch(house.publicUrl + address, { method: 'POST' })).status, 405);
+  assert.equal((await fetch(house.publicUrl + address, { method: 'POST' })).status, 404);
   assert.equal((await fetch(`${house.publicUrl}${address}?a=1`)).status, 200);
 });
 

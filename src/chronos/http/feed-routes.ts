@@ -1,22 +1,15 @@
 /** `/calendar/{feed}` for calendar apps, and the routes of users about their feeds. */
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
-import { randomSecret, sameSecret, tokenDigest } from '../../kit/identity/secrets.ts';
 import { PERSON_HEADER } from '../../wire/agent.ts';
-import {
-  type CalendarFeedView,
-  calendarFeedCreateSchema,
-  FEED_ROUTE,
-  FEEDS_ROOT,
-  MOST_FEEDS,
-} from '../../wire/calendar-feed.ts';
-import { labelSchema, ownerOf } from '../../wire/did.ts';
+import { type CalendarFeedView, calendarFeedCreateSchema, FEED_ROUTE, MOST_FEEDS } from '../../wire/calendar-feed.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { isByPerson } from '../../wire/set-by.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { calendarFeed } from '../alarm/calendar-feed.ts';
+import { newFeed, readFeedAddress } from '../auth/calendar-feed.ts';
 import { authorOf } from '../auth/principal.ts';
 import type { CalendarFeed } from '../store/store.ts';
 import { RateLimit, trustSince } from './admission.ts';
@@ -28,11 +21,6 @@ import { type ChronosService, callerOf, ownerOfRequest } from './service.ts';
 const MOST_ALARMS = 1_000;
 /** Requests of one feed per minute, and of all feeds of this process. */
 const READS = { perMinute: 30, inAll: 1_200 };
-/** Compared for a feed that does not exist, so that the answer takes the same time. */
-const NO_DIGEST = tokenDigest('no such feed');
-
-/** `<id>.<owner>.<secret>.ics` */
-const ADDRESS = /^([0-9a-f]{12})\.([\w-]{1,200})\.([\w-]{43})\.ics$/;
 
 /** One answer for an address that is malformed, unknown, or of a feed that was revoked. */
 const noSuchFeed = () => new ReveilleError('not_found', 'there is no calendar at this address');
@@ -43,22 +31,20 @@ const viewOf = ({ id, name, messages, createdAt }: CalendarFeed): CalendarFeedVi
 
 export function feedRoutes(app: HttpApp, service: ChronosService): void {
   const { store, clock, calendars } = service;
-  const reads = new RateLimit(READS, clock);
+  let reads: RateLimit | undefined;
 
   /** The feed of an address. */
   async function named(address: string): Promise<CalendarFeed> {
-    const [, id = '', encoded = '', secret = ''] = ADDRESS.exec(address) ?? [];
-    const label = labelSchema.safeParse(Buffer.from(encoded, 'base64url').toString('utf8'));
-    const feeds = label.success ? await store.feedsOf(ownerOf(label.data)) : [];
-    const feed = feeds.find((one) => one.id === id);
-    const isIts = sameSecret(tokenDigest(secret), feed?.digest ?? NO_DIGEST);
-    if (!feed || !isIts) throw noSuchFeed();
+    const read = readFeedAddress(address);
+    const feed = read?.of(await store.feedsOf(read.owner));
+    if (!feed) throw noSuchFeed();
     return feed;
   }
 
   serve(app, FEED_ROUTE, async (c) => {
     const feed = await named(c.req.param('feed') ?? '');
     const now = clock.now();
+    reads ??= new RateLimit(READS, clock);
     const refused = reads.enter(feed.id, trustSince(feed.createdAt, now));
     if (refused)
       throw new ReveilleError('rate_limited', 'this calendar is read too often; wait for the time in Retry-After', {
@@ -93,18 +79,13 @@ export function feedRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.createFeed, async (c) => {
     const owner = await person(c as HttpContext);
     const { name = 'calendar', messages = false } = parseOrThrow(calendarFeedCreateSchema, await readJson(c));
-    const secret = randomSecret();
-    const feed: CalendarFeed = {
-      ...{ owner, id: randomBytes(6).toString('hex'), name, digest: tokenDigest(secret), messages },
-      createdAt: clock.now(),
-    };
+    const { feed, path } = newFeed({ owner, name, messages, createdAt: clock.now() });
     if (!(await store.addFeed(feed, MOST_FEEDS)))
       throw new ReveilleError(
         'conflict',
         `you have ${MOST_FEEDS} calendar feeds, the most that are allowed; revoke one`,
       );
-    const address = `${FEEDS_ROOT}${feed.id}.${Buffer.from(owner).toString('base64url')}.${secret}.ics`;
-    return sendOk(c, { ...viewOf(feed), address: `${service.publicUrl ?? ''}${address}` });
+    return sendOk(c, { ...viewOf(feed), address: `${service.publicUrl ?? ''}${path}` });
   });
 
   serve(app, CHRONOS_ROUTES.listFeeds, async (c) => {
