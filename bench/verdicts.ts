@@ -383,13 +383,20 @@ function consolesBounds({ rows, events = [] }: ConsolesResult): Bound[] {
   return [...cost, ...arrivals];
 }
 
+const alarmsText = (alarms: number) => (alarms === 1 ? 'one alarm' : `${alarms} alarms`);
+
 function conditionsBounds({ events, checks }: ConditionsResult): Bound[] {
   const arrivals = events
     .filter(({ collected }) => !collected)
-    .map(({ store, p99 }) => bound(`An event at its wake, on ${store}: p99`, 100, p99, milliseconds));
+    .map(({ store, alarms, p99 }) =>
+      bound(`An event at its wake, on ${store}, ${alarmsText(alarms)}: p99`, 100, p99, milliseconds),
+    );
   const none = (target: string, measured: number) => bound(target, 0, measured, (value) => String(value));
-  const lost = events.map(({ store, collected, lost: missing, repeated }) =>
-    none(`Events lost or repeated, on ${store}${collected ? ', collected' : ''}`, missing + repeated),
+  const lost = events.map(({ store, alarms, collected, lost: missing, repeated }) =>
+    none(
+      `Events lost or repeated, on ${store}, ${alarmsText(alarms)}${collected ? ', collected' : ''}`,
+      missing + repeated,
+    ),
   );
   const costs = checks.flatMap(({ store, started, chronosdMs, routerMs }) => [
     none(`Deliveries after checks that say no, on ${store}`, started),

@@ -58,7 +58,11 @@ const NOT_CARRIED = '@koromix';
 
 function compile(): void {
   const project = join(import.meta.dirname, 'tsconfig.json');
-  execFileSync('tsc', ['-p', project, '--outDir', COMPILED], { stdio: 'inherit' });
+  const emit = (...flags: string[]) =>
+    execFileSync('tsc', ['-p', project, '--outDir', COMPILED, ...flags], { stdio: 'inherit' });
+  // Programs need no comments. Editors show the docstrings of declarations.
+  emit('--declaration', 'false', '--removeComments');
+  emit('--emitDeclarationOnly', '--sourceMap', 'false');
   // tsc rewrites imports, but not the programs of threads and child processes in a URL.
   for (const name of globSync('**/*.js', { cwd: COMPILED })) {
     const file = join(COMPILED, name);

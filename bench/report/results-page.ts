@@ -75,7 +75,7 @@ function method({ plan }: Report): string {
 function conditionsMethod(conditions: Report['plan']['conditions'] | undefined): string {
   if (conditions === undefined) return '';
   return `
-- **Conditions:** ${count(conditions.events)} signed webhooks within ${conditions.seconds} s for one alarm, with a wake each and collected; ${count(conditions.checks)} alarms within ${conditions.checkSeconds} s
+- **Conditions:** ${count(conditions.events)} signed webhooks within ${conditions.seconds} s for 20 users and for one alarm, with a wake each, and collected for one alarm; ${count(conditions.checks)} alarms within ${conditions.checkSeconds} s
   whose check reads an address and says no.`;
 }
 

@@ -367,14 +367,15 @@ export function conditionsTables({ events, checks }: ConditionsResult): Table[] 
   return [
     {
       title: 'Signed webhooks to their wakes, milliseconds from the start of the request',
-      headings: ['Store', 'wakes', 'events', 'events/s', 'p50', 'p99', 'most', 'refused', 'lost', 'repeated'],
+      headings: ['Store', 'alarms', 'wakes', 'events', 'events/s', 'p50', 'p99', 'most', 'refused', 'lost', 'repeated'],
       rows: events.map(
-        ({ store, collected, wakes, events: sent, perSecond, p50, p99, most, refused, lost, repeated }) => [
-          ...[store, collected ? `${count(wakes)}, collected` : count(wakes), count(sent), count(perSecond)],
+        ({ store, alarms, collected, wakes, events: sent, perSecond, p50, p99, most, refused, lost, repeated }) => [
+          ...[store, collected ? `${count(alarms)}, collected` : count(alarms), count(wakes)],
+          ...[count(sent), count(perSecond)],
           ...[ms(p50), ms(p99), ms(most), count(refused), count(lost), count(repeated)],
         ],
       ),
-      note: 'All events are for one alarm. Collected: a wake carries the events of a second.',
+      note: 'Each alarm belongs to another user, and its wakes follow one another. Collected: a wake carries the events of a second.',
     },
     {
       title: 'Checks that say no, milliseconds of processor time per check',

@@ -1,6 +1,6 @@
 /**
- * Events and checks. Events: signed webhooks at chronosd, one alarm, from the start of each request to its wake at a
- * receiver, one wake each and collected. Checks: alarms whose check says no, through chronosd and a real router; the
+ * Events and checks. Events: signed webhooks at chronosd, for one alarm and for many users, from the start of each
+ * request to its wake at a receiver, one wake each and collected. Checks: alarms whose check says no, through chronosd and a real router; the
  * processor time of both per check, and whether anything was started.
  */
 import { createServer, type Server } from 'node:http';
@@ -20,6 +20,8 @@ import { type Context, figure } from './context.ts';
 
 export type EventsRow = {
   store: string;
+  /** Alarms of different users that share the events. */
+  alarms: number;
   /** Whether one wake carries all events of a second. */
   collected: boolean;
   events: number;
@@ -50,6 +52,8 @@ export type ChecksRow = {
 export type ConditionsResult = { events: EventsRow[]; checks: ChecksRow[] };
 
 const CONCURRENT = 64;
+const USERS = 20;
+const WARM_UP = 500;
 const PATIENCE_MS = 60_000;
 
 type Client = ReturnType<typeof createChronosClient>;
@@ -62,6 +66,12 @@ function clientOf(url: string, user: string): Client {
 async function listening(server: Server): Promise<string> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Waits for a condition, at most for {@link PATIENCE_MS}. */
+async function until(isMet: () => boolean): Promise<void> {
+  const limit = performance.now() + PATIENCE_MS;
+  while (!isMet() && performance.now() < limit) await pause(50);
 }
 
 type Wake = { fire_id: string; payload?: { events: { data: { n: number } }[] } };
@@ -91,36 +101,46 @@ async function startReceiver() {
   return { seen, fires, url: await listening(server), server, repeated: () => repeated };
 }
 
-async function measureEvents({ plan, reveille: systems, progress }: Context, collected: boolean): Promise<EventsRow[]> {
+async function measureEvents(
+  { plan, reveille: systems, progress }: Context,
+  { alarms, collected }: Pick<EventsRow, 'alarms' | 'collected'>,
+): Promise<EventsRow[]> {
   const { events: count, seconds } = plan.conditions;
   const rows: EventsRow[] = [];
   for (const system of systems) {
-    progress.step(`events: ${figure(count)} in ${seconds} s, ${system.title}${collected ? ', collected' : ''}`);
+    const shape = collected ? 'one alarm, collected' : alarms === 1 ? 'one alarm' : `${alarms} alarms`;
+    progress.step(`events: ${figure(count)} in ${seconds} s for ${shape}, ${system.title}`);
     const receiver = await startReceiver();
     const installation = await system.install();
     try {
       const running = (await installation.start(`${receiver.url}/internal/wake`)) as RunningChronosd;
-      const client = clientOf(running.url, 'events');
       const gathers = collected ? { at_most_every: 'PT1S', batch_up_to: 1000 } : {};
-      const { hook } = await client.createAlarm({
-        wake_message: 'an event',
-        event: { source: 'webhook', repeat: 'always', ...gathers },
-      });
-      const sign = webhookSigner(hook!.secret!);
+      const hooks: { address: URL; sign: ReturnType<typeof webhookSigner> }[] = [];
+      for (let user = 0; user < alarms; user++) {
+        const { hook } = await clientOf(running.url, `events-${user}`).createAlarm({
+          wake_message: 'an event',
+          event: { source: 'webhook', repeat: 'always', ...gathers },
+        });
+        hooks.push({ address: new URL(hook!.address, running.url), sign: webhookSigner(hook!.secret!) });
+      }
       const sent = new Map<number, number>();
       let refused = 0;
       const send = async (n: number) => {
         const body = JSON.stringify({ n });
+        const { address, sign } = hooks[Math.abs(n) % alarms]!;
         const signed = sign({ id: `event-${n}`, timestampSeconds: Date.now() / 1000, body });
         sent.set(n, performance.now());
         const headers = { 'content-type': 'application/json', ...signed };
-        const address = new URL(hook!.address, running.url);
         const answer = await fetch(address, { method: 'POST', headers, body });
         await answer.arrayBuffer();
         if (answer.ok) return;
         refused++;
         sent.delete(n);
       };
+      // Connections are open and the code is compiled when the measurement begins.
+      for (let n = 0; n < WARM_UP; n++) await send(-1 - n);
+      await until(() => receiver.seen.size === sent.size);
+      for (const known of [sent, receiver.seen, receiver.fires]) known.clear();
       const began = performance.now();
       const open = new Set<Promise<void>>();
       for (let n = 0; n < count; n++) {
@@ -132,13 +152,12 @@ async function measureEvents({ plan, reveille: systems, progress }: Context, col
       }
       await Promise.all(open);
       const took = (performance.now() - began) / 1000;
-      const limit = performance.now() + PATIENCE_MS;
-      while (receiver.seen.size < sent.size && performance.now() < limit) await pause(50);
+      await until(() => receiver.seen.size >= sent.size);
       const latencies = [...sent]
         .flatMap(([n, at]) => (receiver.seen.has(n) ? [receiver.seen.get(n)!.at - at] : []))
         .sort((one, other) => one - other);
       rows.push({
-        ...{ store: system.store, collected, events: count, perSecond: count / took, refused },
+        ...{ store: system.store, alarms, collected, events: count, perSecond: count / took, refused },
         ...{ lost: sent.size - latencies.length, repeated: receiver.repeated(), wakes: receiver.fires.size },
         ...{ p50: percentile(latencies, 0.5) ?? 0, p99: percentile(latencies, 0.99) ?? 0, most: latencies.at(-1) ?? 0 },
       });
@@ -243,7 +262,12 @@ async function measureChecks(context: Context): Promise<ChecksRow[]> {
 }
 
 export async function measureConditions(context: Context): Promise<ConditionsResult> {
-  const single = await measureEvents(context, false);
-  const collected = await measureEvents(context, true);
-  return { events: [...single, ...collected], checks: await measureChecks(context) };
+  const events: EventsRow[] = [];
+  for (const shape of [
+    { alarms: USERS, collected: false },
+    { alarms: 1, collected: false },
+    { alarms: 1, collected: true },
+  ])
+    events.push(...(await measureEvents(context, shape)));
+  return { events, checks: await measureChecks(context) };
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { anyCharacter } from '../../test/support/random/characters.ts';
+import { storedSetBy } from '../wire/set-by.ts';
 import { barePrompt, framedPrompt, type PromptInput } from './prompt.ts';
 
 const wake: PromptInput = {
@@ -64,6 +65,10 @@ test('the message of a person names them and the time, and is not attributed to 
   assert.ok(framedPrompt(setBy).includes(`\n${line}\n`));
   assert.doesNotMatch(framedPrompt(setBy), /your own|No person/);
   assert.equal(barePrompt(setBy), 'hello');
+  const byProgram = framedPrompt({ ...setBy, setBy: storedSetBy({ kind: 'client', client_id: 'c1', name: 'Ada' }) });
+  assert.match(byProgram, /^An alarm that another program set with the user's permission has fired\./);
+  assert.match(byProgram, /\nSet by "Ada", a program with the client id "c1" on /);
+  assert.doesNotMatch(byProgram, /person's|your own/);
 });
 
 test('what a check has read is quoted as data, and cannot end its quotation', () => {

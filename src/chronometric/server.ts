@@ -77,8 +77,11 @@ function protocolError(thrown: unknown, log: Logger, what: string): ProtocolErro
   return new ProtocolError(ProtocolErrorCode.InternalError, 'internal error; the log has the details');
 }
 
-/** One server per connection. The low-level class: the high-level one would reject arguments with its own messages. */
-function createServer(load: () => Promise<Chronometric>, log: Logger): Server {
+/**
+ * The server of the five tools, for one connection or one request. The low-level class: the high-level one would reject
+ * arguments with its own messages.
+ */
+export function createTimeServer(load: () => Promise<Chronometric>, log: Logger): Server {
   const server = new Server(
     { name: 'chronometric', title: 'Chronometric: time and sessions', version: CHRONOMETRIC_VERSION },
     { capabilities: { tools: {}, resources: {} }, instructions: INSTRUCTIONS },
@@ -137,7 +140,7 @@ export function startChronometric(options: ChronometricServerOptions): ServedCon
     setImmediate(() =>
       load().catch((thrown) => log.error({ trace: traceOf(thrown) }, 'the tools could not be loaded')),
     );
-    return createServer(load, log);
+    return createTimeServer(load, log);
   };
   return serveUntilDisconnect({
     factory,

@@ -216,6 +216,19 @@ const FORWARDS: Readonly<Record<ToolName, Forward>> = {
   },
 };
 
+/** How calls of one kind of callers are forwarded. */
+export type Forwarding = {
+  /** chronosd with the rights of the call's user. @throws ReveilleError */
+  connect: (user: unknown) => ChronosClient | Promise<ChronosClient>;
+  /** The zone of that user, for a time in words that names none; `undefined` when unknown. */
+  zone: () => Promise<string | undefined>;
+  /** Adds a remedy to an error. */
+  explain?: (error: ReveilleError, user: unknown) => ReveilleError;
+  /** The remark for an alarm of an unknown conversation. */
+  newConversation?: string;
+  log: Logger;
+};
+
 export type ForwarderOptions = {
   settings: Settings;
   /** Read at every call: `reveille up` may have been started meanwhile. */
@@ -274,8 +287,12 @@ function fitting(result: CallToolResult, name: string): CallToolResult {
   );
 }
 
-function wakes({ conversation_id: conversation }: Record<string, unknown>, note: string | undefined): object {
-  if (conversation === undefined) return { note: NEW_CONVERSATION };
+function wakes(
+  { conversation_id: conversation }: Record<string, unknown>,
+  note: string | undefined,
+  newConversation: string,
+): object {
+  if (conversation === undefined) return { note: newConversation };
   return { conversation_id: conversation, ...(note !== undefined && { note }) };
 }
 
@@ -287,6 +304,7 @@ function refuseOtherConversation(thrown: unknown, { conversation_id: own }: Reco
   throw new ReveilleError('conflict', `${error.message} (${why})`, { cause: error, retryable: false });
 }
 
+/** Forwards the calls of clients on this computer. */
 export function createForwarder({ settings, localDefaults, zone, clock, log }: ForwarderOptions): ToolForwarder {
   /** For the user of the call, with that user's key alone. */
   const connectFor = (folder: KeyFolder, user: unknown): ChronosClient => {
@@ -312,13 +330,24 @@ export function createForwarder({ settings, localDefaults, zone, clock, log }: F
     return createChronosClient({ url, token, timeoutMs, identity, principal: holdPrincipal(), clock });
   };
 
+  return forwarderOf({
+    connect,
+    zone: async () => (resolveKeyFolder(settings) ? undefined : zone()),
+    explain: (error, user) => withRemedy(error, settings, user),
+    log,
+  });
+}
+
+export function forwarderOf(forwarding: Forwarding): ToolForwarder {
+  const { connect, zone, explain = (error) => error, newConversation = NEW_CONVERSATION, log } = forwarding;
+
   /**
    * The zone of a time in words that names none: of the changed alarm, else of the user. Without any, chronosd refuses
    * words that need one.
    */
   const zoneFor = async (client: ChronosClient, id: unknown, signal: AbortSignal): Promise<string | undefined> => {
     const alarm = id === undefined ? undefined : await client.getAlarm(id as string, { signal });
-    return alarm?.timezone ?? (resolveKeyFolder(settings) ? undefined : await zone());
+    return alarm?.timezone ?? (await zone());
   };
 
   const forward: ToolForwarder = async (tool, source, signal, { user, conversation } = {}) => {
@@ -337,14 +366,14 @@ export function createForwarder({ settings, localDefaults, zone, clock, log }: F
     if (own) fields.conversation_id = own.id;
     const sent = to.send(client, fields, signal);
     const answer = await (isDefault ? sent.catch((thrown) => refuseOtherConversation(thrown, fields)) : sent);
-    return fitting(resultOf({ ...answer, ...wakes(fields, own?.note) }), tool.name);
+    return fitting(resultOf({ ...answer, ...wakes(fields, own?.note, newConversation) }), tool.name);
   };
 
   return async (tool, source, signal, about) => {
     try {
       return await forward(tool, source, signal, about);
     } catch (thrown) {
-      const error = withRemedy(toReveilleError(thrown), settings, about?.user);
+      const error = explain(toReveilleError(thrown), about?.user);
       log.warn({ tool: tool.name, code: error.code, reason: error.message, err: error.cause }, 'tool call failed');
       return { ...resultOf(wireErrorOf(error)), isError: true };
     }

@@ -1,6 +1,14 @@
 /** The stdio MCP server of `reveille mcp`: lists three tools and forwards calls to chronosd. */
 import type { Readable, Writable } from 'node:stream';
-import { ProtocolError, ProtocolErrorCode, Server, type Tool } from '@modelcontextprotocol/server';
+import {
+  type CallToolRequest,
+  type CallToolResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type ServerCapabilities,
+  type Tool,
+} from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -50,32 +58,55 @@ function lazyForwarder(options: ForwarderOptions): { forward: ToolForwarder; loa
   return { load, forward: async (...call) => (await load())(...call) };
 }
 
-/** One server per connection. The low-level class, because the arguments must not be parsed before this code reads them. */
+export type AlarmServerOptions = {
+  tools: ReadonlyMap<string, ToolDefinition>;
+  instructions: string;
+  capabilities?: ServerCapabilities;
+  call(
+    tool: ToolDefinition,
+    params: CallToolRequest['params'],
+    signal: AbortSignal,
+    server: Server,
+  ): Promise<CallToolResult>;
+};
+
+/**
+ * The server of the three tools, for one connection or one request. The low-level class, because the arguments must not
+ * be parsed before this code reads them.
+ */
+export function createAlarmServer({ tools, instructions, capabilities, call }: AlarmServerOptions): Server {
+  const server = new Server(
+    { name: CHRONOS_ALIAS, title: 'Chronos: alarms', version: TOOL_SET_VERSION },
+    { capabilities: { tools: {}, ...capabilities }, instructions },
+  );
+  server.setRequestHandler('tools/list', () => ({ tools: [...tools.values()] as unknown as Tool[] }));
+  server.setRequestHandler('tools/call', ({ params }, context) => {
+    const tool = tools.get(params.name);
+    if (tool) return call(tool, params, context.mcpReq.signal, server);
+    const message = `unknown tool ${JSON.stringify(params.name)}; the tools are ${[...tools.keys()].join(', ')}`;
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
+  });
+  return server;
+}
+
+/** The server of one connection on stdin and stdout. */
 function createServer(
   tools: ReadonlyMap<string, ToolDefinition>,
   forward: ToolForwarder,
   session: () => Conversation | undefined,
 ): Server {
-  const server = new Server(
-    { name: CHRONOS_ALIAS, title: 'Chronos: alarms', version: TOOL_SET_VERSION },
-    {
-      capabilities: { tools: {}, experimental: { [CONVERSATION_CAPABILITY]: {} } },
-      instructions: INSTRUCTIONS,
+  return createAlarmServer({
+    tools,
+    instructions: INSTRUCTIONS,
+    capabilities: { experimental: { [CONVERSATION_CAPABILITY]: {} } },
+    call(tool, params, signal, server) {
+      const meta: Readonly<Record<string, unknown>> = params._meta ?? {};
+      return forward(tool, argumentsSource(params.arguments), signal, {
+        user: meta[USER_META],
+        conversation: () => conversationOf(meta, server.getClientVersion()?.name, session),
+      });
     },
-  );
-  server.setRequestHandler('tools/list', () => ({ tools: [...tools.values()] as unknown as Tool[] }));
-  server.setRequestHandler('tools/call', ({ params }, context) => {
-    const tool = tools.get(params.name);
-    const meta: Readonly<Record<string, unknown>> = params._meta ?? {};
-    const about = {
-      user: meta[USER_META],
-      conversation: () => conversationOf(meta, server.getClientVersion()?.name, session),
-    };
-    if (tool) return forward(tool, argumentsSource(params.arguments), context.mcpReq.signal, about);
-    const message = `unknown tool ${JSON.stringify(params.name)}; the tools are ${[...tools.keys()].join(', ')}`;
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
   });
-  return server;
 }
 
 /**

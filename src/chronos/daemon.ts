@@ -175,6 +175,7 @@ export async function startChronos({
   const looker = routerLooker({
     ...{ wakeUrl: config.CHRONOS_ROUTER_WAKE_URL, token: config.CHRONOS_WAKE_TOKEN },
     ...{ clock: storeClock, connections: config.CHRONOS_CONCURRENCY },
+    publicUrl: config.CHRONOS_PUBLIC_URL,
   });
   const dispatcher: Dispatcher = new Dispatcher({
     store,

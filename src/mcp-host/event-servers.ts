@@ -1,6 +1,6 @@
 /**
- * The client side of MCP Events (`io.modelcontextprotocol/events`, SEP-3415) by poll: asks servers over HTTP for what
- * has happened since a cursor.
+ * The client side of MCP Events (`io.modelcontextprotocol/events`, SEP-3415) by poll and by webhook: asks servers over
+ * HTTP for what has happened since a cursor, or to post it to an address.
  */
 import { ProtocolError } from '@modelcontextprotocol/client';
 import { z } from 'zod';
@@ -16,15 +16,28 @@ const EXTENSION = 'io.modelcontextprotocol/events';
 const IDLE_MS = 5 * 60_000;
 const CONNECTIONS = 64;
 
-export type EventQuery = {
+export type EventSubject = {
   name: string;
   arguments?: Readonly<Record<string, unknown>> | undefined;
   /** From an earlier answer; `null`: from now on. */
   cursor: string | null;
-  maxEvents: number;
   /** The user of a server that serves several. */
   user: string;
 };
+
+/** Where a server posts events, and the secret of Standard Webhooks that it signs them with. */
+export type EventCallback = { url: string; secret: string };
+
+/** What a server grants. */
+export type EventGrant = {
+  /** When the subscription ends unless it is renewed, epoch milliseconds; `undefined`: never. */
+  readonly refreshBefore: number | undefined;
+  readonly cursor: string | null;
+  /** Events were skipped. */
+  readonly isTruncated: boolean;
+};
+
+export type Delivery = 'poll' | 'webhook';
 
 export type EventPage = {
   /** In their order; `source` is the whole event as JSON source text. */
@@ -48,6 +61,21 @@ const pageSchema = z.looseObject({
   nextPollMs: z.number().min(0).optional(),
 });
 
+const grantSchema = z.looseObject({
+  refreshBefore: z.iso.datetime({ offset: true }).nullable(),
+  cursor: z.string().nullish(),
+  truncated: z.boolean().optional(),
+});
+
+const catalogueSchema = z.looseObject({
+  events: z.array(z.looseObject({ name: z.string(), delivery: z.array(z.string()).optional() })),
+  nextCursor: z.string().nullish(),
+});
+
+/** How much of a server's list is read, and shown. */
+const CATALOGUE_PAGES = 20;
+const NAMES_SHOWN = 20;
+
 type Entry = { connection: Connection; ready: Promise<void>; usedAt: number };
 
 export class EventServers {
@@ -63,24 +91,98 @@ export class EventServers {
    * @param limitMs for the connection, if there is none, and the answer together
    * @throws EventsRefused, or Error when the server does not answer
    */
-  async poll(spec: ServerSpec, query: EventQuery, limitMs: number): Promise<EventPage> {
-    const { name, cursor, maxEvents } = query;
-    const params = {
-      ...{ name, arguments: { ...query.arguments }, cursor, maxEvents },
-      ...(spec.isPerUser && { _meta: { [USER_META]: query.user } }),
+  async poll(
+    spec: ServerSpec,
+    { maxEvents, ...subject }: EventSubject & { maxEvents: number },
+    limitMs: number,
+  ): Promise<EventPage> {
+    const { name, cursor } = subject;
+    const params = { name, arguments: { ...subject.arguments }, cursor, maxEvents };
+    return pageOf(spec.alias, await this.#ask(spec, subject.user, 'events/poll', params, limitMs));
+  }
+
+  /**
+   * Asks a server to post the events to an address, or to go on doing so. It posts a challenge there before it answers.
+   *
+   * @param ttlMs for how long, as a wish
+   * @throws as {@link poll}
+   */
+  async subscribe(
+    spec: ServerSpec,
+    { callback, ttlMs, ...subject }: EventSubject & { callback: EventCallback; ttlMs: number },
+    limitMs: number,
+  ): Promise<EventGrant> {
+    const { name, cursor } = subject;
+    const delivery = { mode: 'webhook', ...callback };
+    const params = { name, arguments: { ...subject.arguments }, delivery, cursor, ttlMs };
+    const answer = await this.#ask(spec, subject.user, 'events/subscribe', params, limitMs, [callback.secret]);
+    const read = grantSchema.safeParse(JSON.parse(answer));
+    if (!read.success) throw new Error(`the server ${spec.alias} cannot be asked: its answer grants no subscription`);
+    const { refreshBefore, cursor: from, truncated } = read.data;
+    return {
+      refreshBefore: refreshBefore === null ? undefined : Date.parse(refreshBefore),
+      cursor: from ?? null,
+      isTruncated: truncated === true,
     };
-    const entry = this.#entryOf(spec, query.user);
+  }
+
+  /**
+   * Requires that a server has an event and delivers it in a way.
+   *
+   * @throws EventsRefused when it does not, or as {@link poll}
+   */
+  async requireDelivery(
+    spec: ServerSpec,
+    { name, user }: Pick<EventSubject, 'name' | 'user'>,
+    delivery: Delivery,
+    limitMs: number,
+  ): Promise<void> {
+    const end = this.#clock.monotonic() + limitMs;
+    const names: string[] = [];
+    let cursor: string | undefined;
+    for (let pages = 0; pages < CATALOGUE_PAGES; pages++) {
+      const params = cursor === undefined ? {} : { cursor };
+      const leftMs = Math.max(1, end - this.#clock.monotonic());
+      const read = catalogueSchema.safeParse(JSON.parse(await this.#ask(spec, user, 'events/list', params, leftMs)));
+      if (!read.success) throw new Error(`the server ${spec.alias} cannot be asked: its answer lists no events`);
+      const { events, nextCursor } = read.data;
+      const found = events.find((one) => one.name === name);
+      if (found?.delivery?.includes(delivery) === false)
+        throw new EventsRefused(
+          `the server ${spec.alias} delivers ${name} by ${found.delivery.join(' and ') || 'nothing'}, not by ${delivery}`,
+        );
+      if (found) return;
+      names.push(...events.map((one) => one.name));
+      if (!nextCursor) break;
+      cursor = nextCursor;
+    }
+    const others = names.length === 0 ? 'it has none' : `it has ${names.slice(0, NAMES_SHOWN).join(', ')}`;
+    throw new EventsRefused(`the server ${spec.alias} has no event ${name}; ${others}`);
+  }
+
+  /** @param secrets of the request, which no error must show */
+  async #ask(
+    spec: ServerSpec,
+    user: string,
+    method: string,
+    params: Record<string, unknown>,
+    limitMs: number,
+    secrets: readonly string[] = [],
+  ): Promise<string> {
+    const entry = this.#entryOf(spec, user);
+    let isOpen = false;
+    const all = spec.isPerUser ? { ...params, _meta: { [USER_META]: user } } : params;
     try {
-      const source = await withDeadline(this.#clock, limitMs, undefined, async (signal) => {
+      return await withDeadline(this.#clock, limitMs, undefined, async (signal) => {
         await entry.ready;
-        if (entry.connection.extension(EXTENSION) === undefined)
-          throw new EventsRefused(`the server ${spec.alias} does not offer events (${EXTENSION})`);
-        return entry.connection.request('events/poll', params, signal);
+        isOpen = true;
+        return entry.connection.request(method, all, signal);
       });
-      return pageOf(source);
     } catch (thrown) {
-      if (thrown instanceof EventsRefused) throw thrown;
-      const text = hidden(spec, describeError(thrown));
+      const text = hidden([...spec.secrets, ...secrets], describeError(thrown));
+      // Servers of drafts announce it under another name, so only the answer shows whether a server has it.
+      if (isOpen && entry.connection.extension(EXTENSION) === undefined)
+        throw new EventsRefused(`the server ${spec.alias} does not offer events (${EXTENSION}): ${text}`);
       if (thrown instanceof ProtocolError) throw new EventsRefused(`the server ${spec.alias} has refused: ${text}`);
       this.#drop(entry);
       throw new Error(`the server ${spec.alias} cannot be asked: ${text}`, { cause: thrown });
@@ -132,14 +234,14 @@ const SILENT = { line: () => {}, stderr: () => {}, clearLast: () => {}, lastOutp
 
 const keyOf = ({ alias, link, isPerUser }: ServerSpec, user: string) => JSON.stringify([alias, link, isPerUser, user]);
 
-function hidden({ secrets }: ServerSpec, text: string): string {
+function hidden(secrets: readonly string[], text: string): string {
   return secrets.reduce((shown, secret) => (secret.length >= 6 ? shown.replaceAll(secret, '[hidden]') : shown), text);
 }
 
 /** @throws Error for a result that is not of this extension */
-function pageOf(source: string): EventPage {
+function pageOf(alias: string, source: string): EventPage {
   const read = pageSchema.safeParse(JSON.parse(source));
-  if (!read.success) throw new Error('its answer is no list of events');
+  if (!read.success) throw new Error(`the server ${alias} cannot be asked: its answer is no list of events`);
   const { events, cursor, truncated, hasMore, nextPollMs } = read.data;
   const texts = elementsOf(sliceAt(source, ['events'])!)!;
   return {

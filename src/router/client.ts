@@ -215,7 +215,8 @@ export function routerLooker({
   token,
   clock,
   connections,
-}: RouterKeysOptions & { connections: number }): Looker {
+  publicUrl,
+}: RouterKeysOptions & { connections: number; publicUrl?: string | undefined }): Looker {
   const { origin } = new URL(wakeUrl);
   // Shorter than the router's own time, which avoids its resets. The call has its own time limit.
   const times = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 }, keepAliveTimeout: 4_000 };
@@ -226,6 +227,7 @@ export function routerLooker({
   const signer = token === undefined ? undefined : webhookSigner(token);
   const { look: route } = ROUTER_ROUTES;
   return {
+    publicUrl,
     async look(body) {
       const id = `look-${body.alarm_id}`;
       const sign = ({ body: text }: { body: string }) =>

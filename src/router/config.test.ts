@@ -124,3 +124,12 @@ test('a console without alarm settings stops the start with the missing names; T
     executorUrl: undefined,
   });
 });
+
+test('the host of the public address is one of the names of the public listener', () => {
+  const { url, allowedHosts } = parseRouterConfig({
+    ...{ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_PUBLIC_ALLOWED_HOSTS: 'reveille.lan' },
+    ROUTER_PUBLIC_URL: 'https://reveille.example.com/',
+  }).public;
+  assert.equal(url, 'https://reveille.example.com');
+  assert.deepEqual(allowedHosts, ['reveille.lan', 'reveille.example.com']);
+});

@@ -271,6 +271,9 @@ function consoleConfig(values: z.output<typeof routerSettingsSchema>): ConsoleCo
   );
 }
 
+/** The host of the public address is accepted as `Host`. */
+const hostsOfUrl = (url: string | undefined) => (url === undefined ? [] : [new URL(url).host]);
+
 function publicConfig(values: z.output<typeof routerSettingsSchema>, settings: Settings): PublicConfig {
   // With a chosen first port, several routers may run side by side, so neither port is fixed.
   const isFree = values.ROUTER_PORT === 0 && !settings.ROUTER_PUBLIC_PORT;
@@ -278,7 +281,7 @@ function publicConfig(values: z.output<typeof routerSettingsSchema>, settings: S
   return Object.freeze({
     host,
     port: isFree ? 0 : values.ROUTER_PUBLIC_PORT,
-    allowedHosts: hostNames(values.ROUTER_PUBLIC_ALLOWED_HOSTS),
+    allowedHosts: [...hostNames(values.ROUTER_PUBLIC_ALLOWED_HOSTS), ...hostsOfUrl(values.ROUTER_PUBLIC_URL)],
     listener: parseListenerSettings('ROUTER_PUBLIC', host, settings),
     url: values.ROUTER_PUBLIC_URL,
     isBehindProxy: values.ROUTER_PUBLIC_TLS !== undefined,

@@ -204,6 +204,20 @@ export function parseJsonObject(text: string, raw: readonly string[] = [], most 
   return value;
 }
 
+type ReviverContext = { readonly source?: string };
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+
+/**
+ * Parses JSON for a program that writes it again with `JSON.stringify`: each number keeps its source text.
+ *
+ * @param text well-formed JSON
+ */
+export function exactJson(text: string): unknown {
+  const keep = (_key: string, value: unknown, { source }: ReviverContext) =>
+    typeof value === 'number' && source !== undefined && String(value) !== source ? rawJSON(source) : value;
+  return JSON.parse(text, keep as (key: string, value: unknown) => unknown);
+}
+
 /**
  * `JSON.stringify` for the wire: {@link RawJson} is written verbatim, other values as usual (`undefined` members are
  * omitted).

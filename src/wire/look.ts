@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { EVENT_MAX_BYTES, type EventSource, eventSchema } from './conditions.ts';
 import { labelSchema } from './did.ts';
-import { utf8Bytes } from './text.ts';
+import { beginningOf, utf8Bytes } from './text.ts';
 
 /** How much of what a source has shown is remembered. */
 export const SEEN_MAX_BYTES = 64 * 1024;
@@ -11,6 +11,10 @@ export const LOOK_EVENTS_MAX = 200;
 /** How long a look may take at the router, and how long chronosd waits for its answer. */
 export const LOOK_MS = 10_000;
 export const LOOK_ANSWER_MS = 20_000;
+
+/** Whether a server of MCP Events posts its events. The looks keep its subscription alive. */
+export const isSubscription = (event: EventSource | undefined): boolean =>
+  event?.source === 'mcp' && event.delivery === 'webhook';
 
 /** The sources that are looked at. */
 export type LookedAt = Extract<EventSource, { source: 'file' | 'process' | 'mcp' }>;
@@ -26,6 +30,8 @@ export const lookRequestSchema = z.strictObject({
   event: eventSchema.refine(isLookedAt, 'this source reports its events by itself'),
   /** What the source had shown; without it, this look shows what is there, and no events. */
   seen: seenSchema.optional(),
+  /** Where a server that delivers by webhook posts its events, and the secret that it signs them with. */
+  callback: z.strictObject({ url: z.url().max(2000), secret: z.string().min(16).max(200) }).optional(),
 });
 export type LookRequest = Omit<z.output<typeof lookRequestSchema>, 'event'> & { event: LookedAt };
 
@@ -36,6 +42,8 @@ export const lookAnswerSchema = z.object({
       z.object({
         id: z.string().min(1).max(500),
         data: z.string().refine((text) => utf8Bytes(text) <= EVENT_MAX_BYTES, 'is too long'),
+        /** It says something about the source itself, so no filter applies to it. */
+        is_notice: z.boolean().optional(),
       }),
     )
     .max(LOOK_EVENTS_MAX),
@@ -51,6 +59,8 @@ export type LookAnswer = z.output<typeof lookAnswerSchema>;
 
 /** The port that asks the router. */
 export type Looker = {
+  /** Where webhooks reach chronosd from outside; without it, no server can deliver events by webhook. */
+  readonly publicUrl?: string | undefined;
   /** @throws ReveilleError the router's refusal, or `unavailable` when it does not answer */
   look(request: LookRequest): Promise<LookAnswer>;
   close(): Promise<void>;
@@ -60,4 +70,40 @@ export type Looker = {
 export function eventData(source: string, reduced: (bytes: number) => object): string {
   const bytes = utf8Bytes(source);
   return bytes <= EVENT_MAX_BYTES ? source : JSON.stringify(reduced(bytes));
+}
+
+const MCP_ID_BYTES = 400;
+/** Longest position of a server of MCP Events. */
+export const CURSOR_CHARACTERS = 16_000;
+
+/** How far a server of MCP Events has delivered, as `seen` has it. `of` identifies the subscription. */
+export type Position = { of: string; cursor: string | null };
+
+/** `undefined` for a text that this version has not written. */
+export function readPosition(seen: string): Position | undefined {
+  try {
+    const { of, cursor } = JSON.parse(seen) as Partial<Position>;
+    return typeof of === 'string' && cursor !== undefined ? { of, cursor } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An event of a server of MCP Events. One that is polled for has the id that it has in a webhook, so both are one. */
+export function mcpEvent(source: string, eventId: string, name: string, digestOf: (text: string) => string) {
+  const id = utf8Bytes(eventId) <= MCP_ID_BYTES ? `mcp-${eventId}` : digestOf(eventId);
+  const data = eventData(source, (bytes) => ({
+    ...{ eventId: beginningOf(eventId, MCP_ID_BYTES), name, bytes },
+    note: 'the event is too long for a wake; ask the server for it',
+  }));
+  return { id, data };
+}
+
+/** That a server of MCP Events has skipped events before `cursor`. */
+export function mcpGap(name: string, cursor: string | null, digestOf: (text: string) => string) {
+  const note = 'the server has skipped events that it no longer has';
+  return {
+    ...{ id: `gap-${digestOf(JSON.stringify([name, cursor])).slice(7, 23)}`, is_notice: true as const },
+    data: JSON.stringify({ name, truncated: true, note }),
+  };
 }

@@ -36,7 +36,7 @@ const RELEASE = new RegExp(
     'system/(?:transfer|wake-targets)',
     'system/(?:chronometric/inspector|chronos-mcp/misfortune|listeners/json|executor/kill-matrix)',
     'system/console/(?:fleet|hostile|passkeys|push)',
-    'system/(?:mcp-host/conformance|postgres/(?:outage|reshard|together))',
+    'system/(?:mcp-h(?:ost|ttp)/conformance|postgres/(?:outage|reshard|together))',
   ].join('|')})\\b`,
 );
 

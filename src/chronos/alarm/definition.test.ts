@@ -136,9 +136,9 @@ describe('errors of a create', () => {
       'wake_computer would wake the computer for each look at the file; omit it, or use a webhook',
     ],
     [
-      'a source that nothing looks at',
-      { event: { source: 'mcp', server: 'mail', name: 'email.received', delivery: 'webhook' } },
-      'event.delivery "webhook" is not available in this version; omit it, so that the server is asked (poll)',
+      'a time between looks at a server that posts',
+      { event: { source: 'mcp', server: 'mail', name: 'email.received', delivery: 'webhook', look_every: 'PT1M' } },
+      'event.look_every is for a server that is asked; with delivery "webhook" omit it',
     ],
   ];
   for (const [name, body, message] of refused) {

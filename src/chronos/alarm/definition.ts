@@ -15,7 +15,7 @@ import {
 } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
-import { isLookedAt } from '../../wire/look.ts';
+import { isLookedAt, isSubscription } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { isByPerson } from '../../wire/set-by.ts';
 import { showValue } from '../../wire/validate.ts';
@@ -85,10 +85,8 @@ function refuseOfEvents(given: Partial<AlarmCreate> | AlarmPatch): void {
   if (jitter_seconds) throw invalid('jitter_seconds is only for alarms with a time; this alarm is "event", omit it');
   if (overlap === 'skip' || overlap === 'buffer_one')
     throw invalid(`overlap must be allow or buffer_all for kind "event", so that no event is lost (got ${overlap})`);
-  if (event?.source === 'mcp' && event.delivery === 'webhook')
-    throw invalid(
-      'event.delivery "webhook" is not available in this version; omit it, so that the server is asked (poll)',
-    );
+  if (isSubscription(event) && event && 'look_every' in event && event.look_every !== undefined)
+    throw invalid('event.look_every is for a server that is asked; with delivery "webhook" omit it');
   if (wake_computer && event && isLookedAt(event))
     throw invalid(
       `wake_computer would wake the computer for each look at the ${event.source}; omit it, or use a webhook`,

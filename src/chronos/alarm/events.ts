@@ -9,7 +9,7 @@ import { type AlarmEvent, BATCH_DEFAULT, type EventState, LOOK_EVERY } from '../
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { durationMs } from '../../wire/iso-duration.ts';
-import type { LookedAt } from '../../wire/look.ts';
+import { isLookedAt, isSubscription, type LookedAt, readPosition } from '../../wire/look.ts';
 import {
   type Alarm,
   type AlarmState,
@@ -54,22 +54,18 @@ const ms = (duration: string | undefined) => (duration === undefined ? undefined
 export function eventRulesOf(alarm: Pick<Alarm, 'options'>): EventRules {
   const { event, after, expect } = optionsOf(alarm);
   const collects = event?.quiet_for !== undefined || event?.at_most_every !== undefined;
-  const isLookedAt = event?.source === 'file' || event?.source === 'process' || isPolled(event);
   return {
     quietMs: ms(event?.quiet_for) ?? 0,
     gapMs: ms(event?.at_most_every) ?? 0,
     delayMs: (after?.delay_seconds ?? 0) * 1000,
     batch: event?.batch_up_to ?? (collects ? BATCH_DEFAULT : 1),
     deadlineMs: expect ? ms(expect.every)! + (ms(expect.grace) ?? 0) : ms(event?.deadline),
-    lookMs: isLookedAt ? ms(('look_every' in event ? event.look_every : undefined) ?? LOOK_EVERY) : undefined,
+    lookMs:
+      event && isLookedAt(event) ? ms(('look_every' in event ? event.look_every : undefined) ?? LOOK_EVERY) : undefined,
     isOnce: event !== undefined && expect === undefined && (event.repeat ?? 'once') === 'once',
     isExpected: expect !== undefined,
   };
 }
-
-type Event = ReturnType<typeof optionsOf>['event'];
-const isPolled = (event: Event): event is Extract<NonNullable<Event>, { source: 'mcp' }> =>
-  event?.source === 'mcp' && (event.delivery ?? 'poll') === 'poll';
 
 const NO_EVENTS: EventState = { last: 0, next: 1, bytes: 0 };
 
@@ -113,18 +109,21 @@ export function isLastWake(alarm: Alarm, settled: Occurrence): boolean {
   return isEventFire(alarm, settled) && (isOnce || (ends === true && fire!.to === last));
 }
 
+const isUnsubscribed = (alarm: Pick<Alarm, 'options'>): boolean =>
+  isSubscription(optionsOf(alarm).event) && eventStateOf(alarm).seen === undefined;
+
 /**
  * The occurrence of the schedule after an instant: the deadline or, if that is earlier, the next look.
  *
- * @param waitMs until the next look; by default the alarm's own time
+ * @param waitMs until the next look; by default the alarm's own time, and nothing for what has to be subscribed to first
  */
 export function nextOfEvents(
   alarm: Pick<Alarm, 'id' | 'owner' | 'options' | 'anchor'>,
   after: number,
-  waitMs = eventRulesOf(alarm).lookMs,
+  waitMs = isUnsubscribed(alarm) ? 1 : eventRulesOf(alarm).lookMs,
 ): Occurrence {
-  const isLookedAt = waitMs !== undefined && eventStateOf(alarm).ends !== true;
-  const at = Math.min(deadlineOf(alarm), isLookedAt ? after + waitMs : LAST_INSTANT);
+  const hasLook = waitMs !== undefined && eventStateOf(alarm).ends !== true;
+  const at = Math.min(deadlineOf(alarm), hasLook ? after + waitMs : LAST_INSTANT);
   return occurrenceOf(alarm, 'schedule', at, at);
 }
 
@@ -181,8 +180,8 @@ function rescheduled(state: AlarmState, now: number): AlarmState {
   const current = scheduledOccurrence(state);
   const { nominal } = nextOfEvents(state.alarm, now);
   if (!current || current.nominal === nominal) return state;
-  const isLookedAt = eventRulesOf(state.alarm).lookMs !== undefined;
-  if (isLookedAt && (current.nominal < nominal || isClaimed(current))) return state;
+  const hasLooks = eventRulesOf(state.alarm).lookMs !== undefined;
+  if (hasLooks && (current.nominal < nominal || isClaimed(current))) return state;
   return withNextOfEvents({ ...state, alarm: { ...state.alarm, failureCount: 0 } }, now);
 }
 
@@ -320,9 +319,17 @@ export function triggeredAt(alarm: Alarm, at: number): Alarm {
   return at <= (state.lastFire ?? 0) ? alarm : withEventState(alarm, { ...state, lastFire: at });
 }
 
-/** Remembers what a look at the source has shown. */
-export function withSeen(alarm: Alarm, seen: string): Alarm {
-  return withEventState(alarm, { ...eventStateOf(alarm), seen });
+/** Remembers what a look at the source has shown; `undefined`: nothing yet. */
+export function withSeen(alarm: Alarm, seen: string | undefined): Alarm {
+  const { seen: _, ...rest } = eventStateOf(alarm);
+  return withEventState(alarm, { ...rest, ...(seen !== undefined && { seen }) });
+}
+
+/** Remembers how far a server of MCP Events has delivered; `undefined`: nothing new. */
+export function withCursor(alarm: Alarm, cursor: string | undefined): Alarm {
+  const { seen } = eventStateOf(alarm);
+  const position = seen === undefined || cursor === undefined ? undefined : readPosition(seen);
+  return position ? withSeen(alarm, JSON.stringify({ ...position, cursor })) : alarm;
 }
 
 /** What the looks of an alarm ask for; `undefined` for a source that reports by itself. */
@@ -337,7 +344,7 @@ export function sourceSeen(alarm: Pick<Alarm, 'kind' | 'options'>): string | und
   const event = lookedAtBy(alarm);
   if (event?.source === 'file') return JSON.stringify(event.path);
   if (event?.source === 'process') return JSON.stringify(event.pid);
-  return event && JSON.stringify([event.server, event.name, event.arguments]);
+  return event && JSON.stringify([event.server, event.name, event.arguments, event.delivery]);
 }
 
 /** How a look has ended. */

@@ -133,8 +133,8 @@ test('a calendar that goes missing later excludes nothing, and the view says so'
   const office = officeOf(['DTSTART:20260616']);
   const body = { kind: 'cron', cron_expr: '0 12 * * *', holidays: 'office' };
   const state = set(body, office, Date.UTC(2026, 5, 15, 13));
-  assert.equal(viewAlarm(state, office).holidays_missing, undefined);
-  assert.equal(viewAlarm(state, office).next_fire_at, '2026-06-17T12:00:00.000Z');
+  assert.equal(viewAlarm(state, { calendars: office }).holidays_missing, undefined);
+  assert.equal(viewAlarm(state, { calendars: office }).next_fire_at, '2026-06-17T12:00:00.000Z');
   assert.equal(viewAlarm(state).holidays_missing, true);
   const after = Date.UTC(2026, 5, 15, 13);
   assert.equal(nextOccurrence(state.alarm, after)?.nominal, Date.UTC(2026, 5, 16, 12));

@@ -3,6 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { alarmIdSchema } from '../../wire/alarm.ts';
 import { HOOKS_ROOT, type HookScheme, type HookView } from '../../wire/conditions.ts';
 import { labelSchema, ownerOf } from '../../wire/did.ts';
+import { isSubscription } from '../../wire/look.ts';
 import type { Alarm } from './alarm.ts';
 import { encodeOptions, optionsOf } from './options.ts';
 
@@ -14,6 +15,7 @@ export function hookSchemeOf(alarm: Pick<Alarm, 'kind' | 'options'>): HookScheme
   if (alarm.kind !== 'event') return undefined;
   const { event, after, expect } = optionsOf(alarm);
   if (event?.source === 'webhook') return event.verify ?? 'standard';
+  if (isSubscription(event)) return 'standard';
   // A heartbeat is called by programs that sign nothing.
   return event === undefined && after === undefined && expect !== undefined ? 'path' : undefined;
 }
@@ -40,12 +42,12 @@ export function hookPathOf(alarm: Pick<Alarm, 'id' | 'owner' | 'kind' | 'options
   return `${HOOKS_ROOT}${name}${scheme === 'path' ? `.${hookTokenOf(secret)}` : ''}`;
 }
 
-/** The address of an alarm as its owner sees it; `undefined` for one that takes no webhooks. */
+/** The address of an alarm as its owner sees it; `undefined` for one that takes no webhooks, or only those of a server. */
 export function hookViewOf(
   alarm: Pick<Alarm, 'id' | 'owner' | 'kind' | 'options'>,
   publicUrl = '',
 ): HookView | undefined {
-  const path = hookPathOf(alarm);
+  const path = isSubscription(optionsOf(alarm).event) ? undefined : hookPathOf(alarm);
   return path === undefined ? undefined : { address: `${publicUrl}${path}`, verify: hookSchemeOf(alarm)! };
 }
 
@@ -53,7 +55,7 @@ export function hookViewOf(
 export function madeSecretOf(alarm: Pick<Alarm, 'kind' | 'options'>): string | undefined {
   const { event, hook_secret } = optionsOf(alarm);
   const isGiven = event?.source === 'webhook' && event.secret !== undefined;
-  return isGiven || hookSchemeOf(alarm) === 'path' ? undefined : hook_secret;
+  return isGiven || isSubscription(event) || hookSchemeOf(alarm) === 'path' ? undefined : hook_secret;
 }
 
 /** The alarm with a secret, if it takes webhooks and has none. */

@@ -76,7 +76,10 @@ function withoutSecret(event: AlarmOptions['event']): AlarmOptions['event'] | nu
   return shown;
 }
 
-type Member = { name: string; of: (state: AlarmState, calendars: Calendars) => unknown };
+/** What a view needs besides the alarm: the calendars, and where webhooks reach the alarms from outside. */
+type ViewContext = { readonly calendars?: Calendars | undefined; readonly publicUrl?: string | undefined };
+
+type Member = { name: string; of: (state: AlarmState, context: ViewContext) => unknown };
 
 /** Members that are no fields of the alarm. */
 const COMPUTED: Readonly<Record<string, Member['of']>> = {
@@ -84,11 +87,11 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   in_flight: ({ alarm, occurrences }) => occurrences.some((one) => isClaimed(one) && !isLook(alarm, one)),
   held_back: firstDeferral,
   event: ({ alarm }) => withoutSecret(optionsOf(alarm).event),
-  hook: ({ alarm }) => hookViewOf(alarm) ?? null,
+  hook: ({ alarm }, { publicUrl }) => hookViewOf(alarm, publicUrl) ?? null,
   waits_for: ({ alarm }) => (isOpen(alarm) ? (waitsFor(alarm) ?? null) : null),
   waiting_events: ({ alarm }) => (isOpen(alarm) && waitingEvents(eventStateOf(alarm))) || null,
   starts_at: ({ alarm }) => (alarm.kind === 'rrule' ? formatInstant(alarm.anchor) : null),
-  holidays_missing: ({ alarm }, calendars) => {
+  holidays_missing: ({ alarm }, { calendars = NO_CALENDARS }) => {
     const { holidays } = optionsOf(alarm);
     return holidays !== undefined && isMissingCalendar(holidays, calendars) ? true : null;
   },
@@ -123,10 +126,10 @@ const MEMBERS = Object.keys(alarmViewSchema.shape).map(
   (name): Member => ({ name, of: COMPUTED[name] ?? viewOfField(name as FieldName) }),
 );
 
-export function viewAlarm(state: AlarmState, calendars = NO_CALENDARS): AlarmView {
+export function viewAlarm(state: AlarmState, context: ViewContext = {}): AlarmView {
   const view: Record<string, unknown> = {};
   for (const { name, of } of MEMBERS) {
-    const value = of(state, calendars);
+    const value = of(state, context);
     if (value !== null) view[name] = value;
   }
   return view as AlarmView;

@@ -1,11 +1,13 @@
 /** Webhooks: the verification of the sender, and the event in a request. Pure but for hashing. */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
 import { verifyWebhook, WEBHOOK_HEADERS } from '../../kit/identity/webhook-signature.ts';
 import { jsonForTerminal } from '../../kit/text/hidden-characters.ts';
 import type { AlarmEvent, HookScheme } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { refuseDeepNesting } from '../../wire/json.ts';
 import { hasValue } from '../../wire/json-pointer.ts';
+import { CURSOR_CHARACTERS, eventData, mcpEvent, mcpGap } from '../../wire/look.ts';
 import type { Alarm } from '../alarm/alarm.ts';
 import { type HookName, hookSchemeOf, hookSecretOf, hookTokenOf } from '../alarm/hook.ts';
 import { optionsOf } from '../alarm/options.ts';
@@ -80,6 +82,73 @@ function jsonOf(body: Buffer): string {
   } catch (thrown) {
     if (thrown instanceof SyntaxError || thrown instanceof ReveilleError) return jsonForTerminal(JSON.stringify(text));
     throw thrown;
+  }
+}
+
+/** What a server of MCP Events posts: an event, or a word about the subscription itself. */
+export type SubscriptionMessage =
+  | { readonly kind: 'verification'; readonly challenge: string }
+  | {
+      readonly kind: 'events';
+      /** `undefined`: the alarm's filter excludes it. */
+      readonly event: AlarmEvent | undefined;
+      /** The position up to which nothing needs to be sent again; `undefined`: unchanged. */
+      readonly cursor: string | undefined;
+      /** The server has ended the subscription. */
+      readonly isLast: boolean;
+    };
+
+const messageSchema = z.union([
+  z.looseObject({ type: z.literal('verification'), challenge: z.string().min(1).max(1000) }),
+  z.looseObject({ type: z.literal('gap'), cursor: z.string().max(CURSOR_CHARACTERS).nullish() }),
+  z.looseObject({ type: z.literal('terminated'), error: z.unknown() }),
+  z.looseObject({
+    type: z.undefined().optional(),
+    eventId: z.string().min(1),
+    cursor: z.string().max(CURSOR_CHARACTERS).nullish(),
+  }),
+]);
+
+const mcpDigest = (text: string) => `sha256:${createHash('sha256').update(text).digest('hex')}`;
+
+/**
+ * What is in a verified request of a server of MCP Events.
+ *
+ * @throws ReveilleError `invalid_request`
+ */
+export function subscriptionMessageOf(alarm: Pick<Alarm, 'options'>, request: HookRequest): SubscriptionMessage {
+  const { event: asked, expect } = optionsOf(alarm);
+  if (asked?.source !== 'mcp') throw new Error('no subscription');
+  const source = jsonOf(request.body);
+  const read = messageSchema.safeParse(JSON.parse(source));
+  if (!read.success)
+    throw new ReveilleError(
+      'invalid_request',
+      'the body must be an event of MCP Events, with eventId, or a message of type verification, gap or terminated',
+    );
+  const message = read.data;
+  const arrived = ({ id, data }: { id: string; data: string }) => ({ id, data, receivedAt: request.nowMs });
+  // A word about the subscription is not what is expected.
+  const notice = (event: { id: string; data: string }) => (expect === undefined ? arrived(event) : undefined);
+  switch (message.type) {
+    case 'verification':
+      return { kind: 'verification', challenge: message.challenge };
+    case 'gap': {
+      const { cursor = null } = message;
+      const event = notice(mcpGap(asked.name, cursor, mcpDigest));
+      return { kind: 'events', event, cursor: cursor ?? undefined, isLast: false };
+    }
+    case 'terminated': {
+      const reduced = () => ({ type: message.type, note: 'the server has ended the subscription' });
+      const event = notice({ id: `terminated-${mcpDigest(source)}`, data: eventData(source, reduced) });
+      return { kind: 'events', event, cursor: undefined, isLast: true };
+    }
+    default: {
+      const { eventId, cursor } = message;
+      const isWanted = asked.filter === undefined || hasValue(source, asked.filter);
+      const event = isWanted ? arrived(mcpEvent(source, eventId, asked.name, mcpDigest)) : undefined;
+      return { kind: 'events', event, cursor: cursor ?? undefined, isLast: false };
+    }
   }
 }
 

@@ -4,17 +4,19 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { hasValue } from '../../wire/json-pointer.ts';
-import type { LookAnswer, Looker } from '../../wire/look.ts';
+import { isSubscription, type LookAnswer, type Looker } from '../../wire/look.ts';
 import { beginningOf } from '../../wire/text.ts';
 import type { Alarm } from '../alarm/alarm.ts';
 import { eventStateOf, type LookEnd, lookedAtBy, sourceSeen, withEvents, withSeen } from '../alarm/events.ts';
+import { hookPathOf, hookSecretOf } from '../alarm/hook.ts';
 import { optionsOf } from '../alarm/options.ts';
 import type { Claim } from '../store/store.ts';
 import { type EventSink, recordAlarmEvents } from './record-events.ts';
 
 const ERROR_CHARACTERS = 500;
 
-type LookParts = EventSink & { looker: Looker | undefined; log: Logger };
+type Eye = Pick<Looker, 'look' | 'publicUrl'>;
+type LookParts = EventSink & { looker: Eye | undefined; log: Logger };
 
 /**
  * Takes the look of a claim and records what it has shown, together with what the next look needs. It never rejects.
@@ -24,7 +26,7 @@ type LookParts = EventSink & { looker: Looker | undefined; log: Logger };
 export async function takeLook(parts: LookParts, { alarm, occurrence }: Claim, now: number): Promise<LookEnd> {
   const { clock, log } = parts;
   try {
-    const answer = await look(parts.looker, alarm, eventStateOf(alarm).seen);
+    const answer = await look(parts.looker, alarm, { seen: eventStateOf(alarm).seen, isFirst: false });
     const { seen, more, ends, wait_ms } = answer;
     const events = eventsOf(alarm, answer, clock.now());
     if (events.length > 0)
@@ -48,26 +50,44 @@ export async function takeLook(parts: LookParts, { alarm, occurrence }: Claim, n
 
 /** The events that the alarm's filter does not exclude. */
 function eventsOf(alarm: Alarm, { events }: LookAnswer, receivedAt: number): AlarmEvent[] {
-  const filter = optionsOf(alarm).event?.filter;
-  return events.flatMap(({ id, data }) => (filter && !hasValue(data, filter) ? [] : [{ id, receivedAt, data }]));
+  const { event, expect } = optionsOf(alarm);
+  return events.flatMap(({ id, data, is_notice }) => {
+    // A word about the source is not what is expected.
+    const isWanted = is_notice ? expect === undefined : event?.filter === undefined || hasValue(data, event.filter);
+    return isWanted ? [{ id, receivedAt, data }] : [];
+  });
 }
 
 /**
  * The alarm with what its source shows now, so that the first look has something to compare with. Others are unchanged.
+ * A server that delivers by webhook is only asked whether it can: it posts to the alarm's address at once, which exists
+ * when the alarm is stored.
  *
  * @throws ReveilleError the router's refusal of a source that it cannot look at
  */
-export async function withFirstLook(looker: Pick<Looker, 'look'> | undefined, alarm: Alarm): Promise<Alarm> {
+export async function withFirstLook(looker: Eye | undefined, alarm: Alarm): Promise<Alarm> {
   if (lookedAtBy(alarm) === undefined) return alarm;
-  return withSeen(alarm, (await look(looker, alarm, undefined)).seen);
+  const { seen } = await look(looker, alarm, { seen: undefined, isFirst: true });
+  return withSeen(alarm, isSubscription(optionsOf(alarm).event) ? undefined : seen);
 }
 
 async function look(
-  looker: Pick<Looker, 'look'> | undefined,
+  looker: Eye | undefined,
   alarm: Alarm,
-  seen: string | undefined,
+  { seen, isFirst }: { seen: string | undefined; isFirst: boolean },
 ): Promise<LookAnswer> {
   const event = lookedAtBy(alarm)!;
   if (!looker) throw new ReveilleError('unavailable', 'no router is known that could look at the source');
-  return looker.look({ user_id: alarm.owner, alarm_id: alarm.id, event, ...(seen !== undefined && { seen }) });
+  const isSubscribing = isSubscription(event);
+  if (isSubscribing && looker.publicUrl === undefined)
+    throw new ReveilleError(
+      'invalid_request',
+      'event.delivery "webhook" needs an address that the server reaches; set CHRONOS_PUBLIC_URL where chronosd runs, or omit delivery, so that the server is asked (poll)',
+    );
+  const callback =
+    isSubscribing && !isFirst
+      ? { url: `${looker.publicUrl}${hookPathOf(alarm)}`, secret: hookSecretOf(alarm)! }
+      : undefined;
+  const asked = { user_id: alarm.owner, alarm_id: alarm.id, event };
+  return looker.look({ ...asked, ...(seen !== undefined && { seen }), ...(callback && { callback }) });
 }

@@ -99,7 +99,7 @@ export function alarmListRoutes(app: HttpApp, service: ChronosService): void {
     const query = parseOrThrow(alarmListQuerySchema, c.req.query());
     const { states, next } = await pageOf(service, owner, query, query.limit ?? LIST_LIMIT_DEFAULT);
     return sendOk(c, {
-      alarms: states.map((state) => viewAlarm(state, service.calendars)),
+      alarms: states.map((state) => viewAlarm(state, service)),
       count: states.length,
       next_cursor: next === undefined ? undefined : encodeCursor(next),
     });

@@ -14,13 +14,14 @@ import {
   RAW_ALARM_FIELDS,
 } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { isSubscription } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { isByPerson } from '../../wire/set-by.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
 import { followedBy } from '../alarm/chain.ts';
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
-import { eventStateOf, sourceSeen, withSeen } from '../alarm/events.ts';
+import { eventStateOf, sourceSeen, withNextOfEvents, withSeen } from '../alarm/events.ts';
 import { lastTurnOf } from '../alarm/fire-history.ts';
 import type { Calendars } from '../alarm/holidays.ts';
 import { hookViewOf, madeSecretOf, newHookSecret, withHookSecret } from '../alarm/hook.ts';
@@ -149,6 +150,7 @@ async function createAlarm(
     alarm = withHookSecret(draftAlarm(input, context), newHookSecret());
     occurrence = firstOccurrence(alarm, now, limits, calendars);
     alarm = await withFirstLook(service.looker, alarm);
+    if (isSubscription(input.event)) occurrence = firstOccurrence(alarm, now, limits, calendars);
     if (followedBy(alarm)) await follow(service, alarm);
   } catch (refusal) {
     // A request that is repeated after its instant has passed gets the original answer.
@@ -258,10 +260,12 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const { alarm } = edit(before);
     const source = sourceSeen(alarm);
     if (source === sourceSeen(before.alarm)) return edit;
+    if (source === undefined) return edit;
     const { seen } = eventStateOf(await withFirstLook(service.looker, alarm));
     return (state) => {
       const edited = edit(state);
-      return seen === undefined ? edited : { ...edited, alarm: withSeen(edited.alarm, seen) };
+      const looked = { ...edited, alarm: withSeen(edited.alarm, seen) };
+      return seen === undefined ? withNextOfEvents(looked, clock.now()) : looked;
     };
   };
 
@@ -288,7 +292,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
       const caller = gate ? await enter(c, gate) : await callerOf(service, c);
       await refuseBody(c);
       const now = clock.now();
-      return sendOk(c, viewAlarm(await change(c, caller, (state) => action(state, now, calendars)), calendars));
+      return sendOk(c, viewAlarm(await change(c, caller, (state) => action(state, now, calendars)), service));
     };
 
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
@@ -309,7 +313,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     refuseQuery(c);
     const state = await store.get(owner, alarmIdOf(c));
     if (!state) throw alarmNotFound();
-    return sendOk(c, viewAlarm(state, calendars));
+    return sendOk(c, viewAlarm(state, service));
   });
 
   serve(app, CHRONOS_ROUTES.patchAlarm, async (c) => {
@@ -339,7 +343,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
       : await change(c, caller, edit);
     const reading =
       patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours, calendars });
-    return sendOk(c, { ...viewAlarm(state, calendars), ...(reading && { reading }) });
+    return sendOk(c, { ...viewAlarm(state, service), ...(reading && { reading }) });
   });
 
   // Cancelling is always admitted, because it frees storage.
@@ -349,7 +353,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     const state = await change(c, caller, (before) => cancelAlarm(before, now));
     await releaseFollowers(service, state);
-    return sendOk(c, viewAlarm(state, calendars));
+    return sendOk(c, viewAlarm(state, service));
   });
   serve(app, CHRONOS_ROUTES.pauseAlarm, act(pauseAlarm, 'creates'));
   serve(app, CHRONOS_ROUTES.resumeAlarm, act(resumeAlarm, 'creates'));
@@ -362,7 +366,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const reports = fireIds.length > 0 ? await store.turnReportsOf(caller.owner, alarmIdOf(c), fireIds) : [];
     const lastTurn = lastTurnOf(attempts, reports);
     const state = await change(c, caller, (before) => redriveAlarm(before, now, lastTurn, calendars));
-    return sendOk(c, viewAlarm(state, calendars));
+    return sendOk(c, viewAlarm(state, service));
   });
 
   serve(app, CHRONOS_ROUTES.triggerAlarm, async (c) => {
@@ -375,6 +379,6 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
       fireId = triggered.fireId;
       return triggered.state;
     });
-    return sendOk(c, { ...viewAlarm(state, calendars), fire_id: fireId });
+    return sendOk(c, { ...viewAlarm(state, service), fire_id: fireId });
   });
 }

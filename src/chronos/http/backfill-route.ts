@@ -105,9 +105,10 @@ type Request = {
 };
 
 async function backfill(
-  { store, calendars }: Pick<ChronosService, 'store' | 'calendars'>,
+  service: Pick<ChronosService, 'store' | 'calendars' | 'publicUrl'>,
   { owner, alarmId, part, now, bounds, ledgerDays }: Request,
 ): Promise<AlarmBackfilled> {
+  const { store, calendars } = service;
   for (let round = 1; round <= ROUNDS; round++) {
     // The alarm is read before its ledger: a fire in between changes the alarm, and the round is repeated.
     const before = await store.get(owner, alarmId);
@@ -134,7 +135,7 @@ async function backfill(
     if (!added) continue;
     const ends = { first: added[0], last: added.at(-1) };
     return {
-      ...viewAlarm(state, calendars),
+      ...viewAlarm(state, service),
       backfill: {
         added: added.length,
         known: passed.length - added.length,

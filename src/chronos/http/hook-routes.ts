@@ -5,11 +5,13 @@ import type { Logger } from '../../kit/log/log.ts';
 import { EVENT_MAX_BYTES } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { HEARTBEAT_SIGNALS, HOOK_ROUTES } from '../../wire/hook.ts';
-import type { AlarmState } from '../alarm/alarm.ts';
+import { isSubscription } from '../../wire/look.ts';
+import type { Alarm, AlarmState } from '../alarm/alarm.ts';
+import { withCursor, withEvents } from '../alarm/events.ts';
 import { hookSchemeOf, readHookId } from '../alarm/hook.ts';
 import { triggerAlarm } from '../alarm/lifecycle.ts';
 import { optionsOf } from '../alarm/options.ts';
-import { eventOf, type HookRequest, isVerified } from '../auth/hook.ts';
+import { eventOf, type HookRequest, isVerified, subscriptionMessageOf } from '../auth/hook.ts';
 import { recordAlarmEvents } from '../dispatch/record-events.ts';
 import { trustSince } from './admission.ts';
 import type { ChronosService } from './service.ts';
@@ -60,6 +62,7 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
   async function record(c: HttpContext): Promise<Response> {
     const { state, request } = await proved(c);
     const { alarm } = state;
+    if (isSubscription(optionsOf(alarm).event)) return recordOfServer(c, alarm, request);
     refuseLargerThan(EVENT_MAX_BYTES, request.body.length);
     const event = eventOf(alarm, request);
     // Escapes may make it larger, and what stands around a body of GitHub's.
@@ -68,6 +71,25 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     // The wake of events is one for each alarm, so that only their bytes count.
     const { maxBytes = Number.POSITIVE_INFINITY } = (await admission?.storeLimits('known')) ?? {};
     const fresh = await recordAlarmEvents(service, alarm.owner, alarm.id, [event], { limits: { maxBytes } });
+    if (fresh === undefined) throw noSuchHook();
+    return sendOk(c, { recorded: fresh, known: 1 - fresh });
+  }
+
+  /** What a server of MCP Events has posted. Its longest body is longer than an event may be, and is then only named. */
+  async function recordOfServer(c: HttpContext, alarm: Alarm, request: HookRequest): Promise<Response> {
+    const { owner, id } = alarm;
+    const message = subscriptionMessageOf(alarm, request);
+    if (message.kind === 'verification') return c.json({ challenge: message.challenge });
+    const { event, cursor, isLast } = message;
+    if (!event) return sendOk(c, { recorded: 0, known: 0 });
+    const { maxBytes = Number.POSITIVE_INFINITY } = (await admission?.storeLimits('known')) ?? {};
+    const fresh = await recordAlarmEvents(service, owner, id, [event], {
+      limits: { maxBytes },
+      arrive: (before, events, now) => {
+        const after = withEvents(before, events, now, isLast);
+        return { ...after, alarm: withCursor(after.alarm, cursor) };
+      },
+    });
     if (fresh === undefined) throw noSuchHook();
     return sendOk(c, { recorded: fresh, known: 1 - fresh });
   }

@@ -45,7 +45,7 @@ export type ChronosService = {
     enrollment: EnrollmentMode;
   };
   /** Looks at sources that cannot report by themselves; without it, they are refused. */
-  looker?: Pick<Looker, 'look'>;
+  looker?: Pick<Looker, 'look' | 'publicUrl'>;
   /** Notifies the dispatcher that something is due at this instant. */
   onDue: (dueAt: number) => void;
   /**

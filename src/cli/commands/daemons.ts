@@ -37,9 +37,11 @@ export async function router(context: CliContext): Promise<void> {
   const sandbox = machineSandbox(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
   const pagesOf = config.public.console && fleetConsole(context, config.public);
-  const servicesOf = config.public.hasLanggraph
-    ? (await import('../access/langgraph.ts')).fleetLanggraph(context, config.public)
-    : undefined;
+  const [{ fleetServices, joinedServices }, langgraph] = await Promise.all([
+    import('../access/public-services.ts'),
+    config.public.hasLanggraph ? import('../access/langgraph.ts') : undefined,
+  ]);
+  const servicesOf = joinedServices(fleetServices(context, config), langgraph?.fleetLanggraph(context, config.public));
   await runDaemon(context, 'router', (log) =>
     startRouter({
       ...{ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log },

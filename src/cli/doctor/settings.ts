@@ -17,6 +17,7 @@ import { codeOf, exchange } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { type EndpointConfig, parseModelConfig } from '../../kit/model/endpoint.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
+import { parseMcpHttpConfig } from '../../mcp-http/config.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { labelOf } from '../access/chronos.ts';
 import { orUndefined } from '../access/unreachable.ts';
@@ -31,6 +32,7 @@ export function checkSettings({ settings }: CliContext): Check[] {
   const parsers = [
     () => parseChronosConfig({ ...STAND_INS, ...settings }),
     () => parseRouterConfig({ ...settings, ROUTER_DEV: '1' }),
+    () => parseMcpHttpConfig(settings),
     () => parseExecutorConfig(withoutSecrets(settings)),
   ];
   const wrong = parsers.flatMap((parse) => {

@@ -26,6 +26,7 @@ import type { Settings } from '../../wire/settings.ts';
 import { VERSION } from '../../wire/version.ts';
 import { eachKey } from '../access/chronos.ts';
 import { executorAdminAt } from '../access/executor.ts';
+import { joinedServices, localServices } from '../access/public-services.ts';
 import { ensureCredential } from '../access/router.ts';
 import { hoursOfUser } from '../access/user-hours.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
@@ -174,9 +175,9 @@ async function startOwnRouter(
 ): Promise<RunningRouter> {
   const config = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
   const log = await context.log('router', 'error');
-  const servicesOf = config.public.hasLanggraph
-    ? (await import('../access/langgraph.ts')).localLanggraph(context, identity.owner)
-    : undefined;
+  const langgraph = config.public.hasLanggraph ? await import('../access/langgraph.ts') : undefined;
+  const { owner } = identity;
+  const servicesOf = joinedServices(localServices(context, owner), langgraph?.localLanggraph(context, owner));
   return namingPort('router', () =>
     startRouter({
       config,
@@ -200,7 +201,7 @@ async function startOwnChronosd(
   startAfter: Promise<void>,
 ): Promise<RunningChronos> {
   const config = parseChronosConfig({
-    CHRONOS_PUBLIC_URL: router.public.url,
+    CHRONOS_PUBLIC_URL: settings.ROUTER_PUBLIC_URL ?? router.public.url,
     ...settings,
     CHRONOS_ROUTER_WAKE_URL: `${router.url}/internal/wake`,
   });

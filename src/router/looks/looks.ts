@@ -52,14 +52,14 @@ export class Looks {
    * @throws ReveilleError `invalid_request` for a source that can never be looked at, `unavailable` when it cannot be
    *   read now; by the state of the machine as for a wake
    */
-  async look({ user_id, event, seen, alarm_id }: LookRequest): Promise<LookAnswer> {
+  async look({ user_id, event, alarm_id, ...last }: LookRequest): Promise<LookAnswer> {
     const { registry, log } = this.#options;
     const userId = ownerOf(user_id);
     const machine = wakeable(registry.get(userId), userId, RETRY_SECONDS);
     try {
       return await this.#places.through(
         QUEUE_MS,
-        () => this.#at(machine, event, seen),
+        () => this.#at(machine, event, last),
         () => {
           throw new Undecided('too many looks run at the same time');
         },
@@ -78,7 +78,12 @@ export class Looks {
     await this.#servers?.close();
   }
 
-  async #at(machine: Machine, event: LookRequest['event'], seen: string | undefined): Promise<LookAnswer> {
+  async #at(
+    machine: Machine,
+    event: LookRequest['event'],
+    last: Pick<LookRequest, 'seen' | 'callback'>,
+  ): Promise<LookAnswer> {
+    const { seen } = last;
     const { isolation, clock, environment, processes = PROCESSES } = this.#options;
     switch (event.source) {
       case 'file': {
@@ -92,7 +97,7 @@ export class Looks {
         const { lookAtServer } = await import('./mcp-look.ts');
         const { EventServers } = await import('../../mcp-host/event-servers.ts');
         this.#servers ??= new EventServers(clock);
-        return lookAtServer(machine, event, { servers: this.#servers, environment }, seen);
+        return lookAtServer(machine, event, { servers: this.#servers, environment, now: clock.now() }, last);
       }
     }
   }

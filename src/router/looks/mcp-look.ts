@@ -1,11 +1,25 @@
 /**
- * A look at an MCP server: the events of a subscription since the last look. The server is one of the agent's manifest,
+ * A look at an MCP server: the events of a subscription since the last look, or its renewal where the server posts its
+ * events. The server is one of the agent's manifest,
  * which the machine's specification names, and has an address: programs are run only by the agent itself.
  */
+import { isAbsolute } from 'node:path';
+import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { type EventServers, EventsRefused } from '../../mcp-host/event-servers.ts';
 import { loadManifest, type ServerSpec } from '../../mcp-host/manifest.ts';
 import { thrownText } from '../../wire/errors.ts';
-import { eventData, LOOK_MS, type LookAnswer, type LookedAt, SEEN_MAX_BYTES } from '../../wire/look.ts';
+import {
+  CURSOR_CHARACTERS,
+  isSubscription,
+  LOOK_MS,
+  type LookAnswer,
+  type LookedAt,
+  type LookRequest,
+  mcpEvent,
+  mcpGap,
+  readPosition,
+  SEEN_MAX_BYTES,
+} from '../../wire/look.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 import { digestOf, NotAllowed, Undecided } from '../checks/finding.ts';
 import type { Machine } from '../machines/machine.ts';
@@ -15,65 +29,76 @@ type McpSource = Extract<LookedAt, { source: 'mcp' }>;
 
 /** Events that a server is asked for at once. */
 const EVENTS = 100;
-const ID_CHARACTERS = 400;
 const LONGEST_WAIT_MS = 24 * 3600 * 1000;
-
-type Seen = { of: string; cursor: string | null };
+/** How long a server is asked to keep a subscription; half of what it grants is waited. */
+const SUBSCRIPTION_MS = 3600 * 1000;
+const SHORTEST_REFRESH_MS = 5_000;
 
 export type McpParts = {
   servers: EventServers;
   /** The router's own variables, to which those of the machine may refer. */
   environment: Readonly<Record<string, string | undefined>>;
+  /** Epoch milliseconds. */
+  now: number;
 };
 
 /**
+ * Asks for the events since the last look, or keeps a subscription alive whose events come by webhook.
+ *
  * @param seen what the last look had shown; without it, events count from now on
+ * @param callback where the server posts; without it, a server that posts is only asked whether it has the event
  * @throws Undecided when the server does not answer, NotAllowed when it can never be asked
  */
 export async function lookAtServer(
   machine: Machine,
   source: McpSource,
-  { servers, environment }: McpParts,
-  seen: string | undefined,
+  { servers, environment, now }: McpParts,
+  { seen, callback }: Pick<LookRequest, 'seen' | 'callback'>,
 ): Promise<LookAnswer> {
   const { name, arguments: given } = source;
   const spec = serverOf(machine, source.server, environment);
   const of = digestOf(JSON.stringify([source.server, name, given ?? {}])).slice(7, 23);
-  const read = seen === undefined ? undefined : decodeSeen(seen);
+  const read = seen === undefined ? undefined : readPosition(seen);
   const before = read?.of === of ? read : undefined;
-  const query = { name, arguments: given, maxEvents: EVENTS, user: machine.userId, cursor: before?.cursor ?? null };
-  const page = await servers.poll(spec, query, LOOK_MS).catch((thrown: unknown) => {
-    throw thrown instanceof EventsRefused ? new NotAllowed(thrown.message) : new Undecided(thrownText(thrown));
-  });
-  const { cursor, isTruncated, hasMore, nextPollMs } = page;
-  const after = JSON.stringify({ of, cursor });
-  if (utf8Bytes(after) > SEEN_MAX_BYTES) throw new Undecided(`the cursor of the server ${spec.alias} is too long`);
-  if (page.events.length > EVENTS) throw new Undecided(`the server ${spec.alias} sent more events than were asked for`);
-  const gap = {
-    id: `gap-${digestOf(after).slice(7, 23)}`,
-    data: JSON.stringify({ name, truncated: true, note: 'the server has skipped events that it no longer has' }),
+  const subject = { name, arguments: given, user: machine.userId, cursor: before?.cursor ?? null };
+  const answer = async <T>(asked: Promise<T>): Promise<T> =>
+    asked.catch((thrown: unknown) => {
+      throw thrown instanceof EventsRefused ? new NotAllowed(thrown.message) : new Undecided(thrownText(thrown));
+    });
+  const seenAt = (cursor: string | null): string => {
+    const after = JSON.stringify({ of, cursor });
+    if (utf8Bytes(after) > SEEN_MAX_BYTES || (cursor?.length ?? 0) > CURSOR_CHARACTERS)
+      throw new Undecided(`the cursor of the server ${spec.alias} is too long`);
+    return after;
   };
-  const events = page.events.map(({ eventId, source: data }) => ({
-    id: idOf(eventId),
-    data: dataOf(data, eventId, name),
-  }));
+  const gap = (isTruncated: boolean, cursor: string | null) =>
+    isTruncated && before ? [mcpGap(name, cursor, digestOf)] : [];
+
+  if (isSubscription(source) && callback === undefined) {
+    await answer(servers.requireDelivery(spec, subject, 'webhook', LOOK_MS));
+    return { events: [], seen: seenAt(null) };
+  }
+  if (callback !== undefined) {
+    const grant = await answer(servers.subscribe(spec, { ...subject, callback, ttlMs: SUBSCRIPTION_MS }, LOOK_MS));
+    const cursor = grant.cursor ?? subject.cursor;
+    const leftMs = grant.refreshBefore === undefined ? LONGEST_WAIT_MS : (grant.refreshBefore - now) / 2;
+    return {
+      events: gap(grant.isTruncated, cursor),
+      seen: seenAt(cursor),
+      wait_ms: Math.ceil(Math.min(Math.max(leftMs, SHORTEST_REFRESH_MS), LONGEST_WAIT_MS)),
+    };
+  }
+  const page = await answer(servers.poll(spec, { ...subject, maxEvents: EVENTS }, LOOK_MS));
+  const { cursor, isTruncated, hasMore, nextPollMs } = page;
+  if (page.events.length > EVENTS) throw new Undecided(`the server ${spec.alias} sent more events than were asked for`);
+  const events = page.events.map(({ eventId, source: data }) => mcpEvent(data, eventId, name, digestOf));
   return {
     // Without a cursor the first answer is where the subscription begins.
-    events: before ? [...(isTruncated ? [gap] : []), ...events] : [],
-    seen: after,
+    events: before ? [...gap(isTruncated, cursor), ...events] : [],
+    seen: seenAt(cursor),
     ...(hasMore && cursor !== null && cursor !== before?.cursor && { more: true }),
     ...(nextPollMs !== undefined && { wait_ms: Math.min(Math.ceil(nextPollMs), LONGEST_WAIT_MS) }),
   };
-}
-
-const idOf = (eventId: string) => (eventId.length <= ID_CHARACTERS ? `mcp-${eventId}` : digestOf(eventId));
-
-/** The event as the server wrote it. */
-function dataOf(source: string, eventId: string, name: string): string {
-  return eventData(source, (bytes) => ({
-    ...{ eventId: eventId.slice(0, ID_CHARACTERS), name, bytes },
-    note: 'the event is too long for a wake; ask the server for it',
-  }));
 }
 
 /** @throws NotAllowed when the manifest has no such server with an address */
@@ -93,8 +118,9 @@ function serverOf(
   } catch (thrown) {
     throw new NotAllowed(thrownText(thrown));
   }
-  const { NEO_MANIFEST: path } = spec.env ?? {};
-  if (path === undefined || !path.startsWith('/'))
+  const named = spec.env?.NEO_MANIFEST === undefined ? undefined : variables.NEO_MANIFEST;
+  const path = named === 'neo' || named === 'default' ? bundledManifest(named) : named;
+  if (path === undefined || !isAbsolute(path))
     throw new NotAllowed(
       `the machine of ${userId} names no manifest file (NEO_MANIFEST), so it has no server ${alias}`,
     );
@@ -117,14 +143,4 @@ function serverOf(
     throw new NotAllowed(`the server ${alias} refers to ${server.missing.join(', ')}, which the machine does not set`);
   if (server.unmetNeed !== undefined) throw new NotAllowed(`the server ${alias} is off: ${server.unmetNeed}`);
   return server;
-}
-
-/** `undefined` for a text that this version has not written. */
-function decodeSeen(text: string): Seen | undefined {
-  try {
-    const { of, cursor } = JSON.parse(text) as Partial<Seen>;
-    return typeof of === 'string' && cursor !== undefined ? { of, cursor } : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -121,11 +121,11 @@ export const variables = z
 /** Folders that a program may write in the sandbox, besides its working folder and the folders of its preset. */
 export const writable = z.array(argument.startsWith('/', 'must be an absolute path')).max(64).optional();
 
-/** What its agent may set by itself as a check of an alarm, besides addresses and paths. A person may set any check. */
+/** What its agent may set by itself besides addresses and paths: commands as checks and as `run`. A person may set any. */
 export const checks = z.enum(['commands']).optional();
 export const checksFlag: Flag = {
   usage: '--agent-checks <what>',
-  about: 'checks that its agent may set by itself: commands, which run in a closed sandbox',
+  about: 'commands: its agent may set commands by itself, as checks and as run, in a closed sandbox',
   member: 'checks',
   kind: { choice: ['commands'] },
 };

@@ -77,7 +77,7 @@ const OTHER_VALUES: Readonly<Record<FieldType, unknown>> = {
   switch: true,
   list: ['orchids', 'ferns'],
   object: { path: 'orchids' },
-  person: 'Ada "the first" \\',
+  author: 'Ada "the first" \\',
 };
 
 const otherValue = (name: OwnerField | OptionField) => {

@@ -31,6 +31,7 @@ async function startMailServer(t: TestContext, { legacy = 'reject' as 'reject' |
     const extensions = { 'io.modelcontextprotocol/events': {} };
     const capabilities = (offers ? { extensions, tools: {} } : { tools: {} }) as ServerCapabilities;
     const server = new McpServer({ name: 'mail', version: '1.0.0' }, { capabilities });
+    if (!offers) return server;
     server.server.setRequestHandler('events/poll', { params: pollSchema }, async ({ name, cursor, maxEvents = 50 }) => {
       asked.push({ cursor, authorization: state.authorization });
       if (name !== 'email.received') throw new ProtocolError(-32_602, `there is no event ${name}`);

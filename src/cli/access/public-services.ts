@@ -1,0 +1,201 @@
+/**
+ * What answers programs with access tokens at the router's public listener: MCP over HTTP, where an issuer of tokens is
+ * configured. The backends hold the rights for it: of this installation's user, or of all users of a fleet.
+ */
+import { join } from 'node:path';
+import { type ChronosClient, createChronosClient, holdPrincipal, type PrincipalHolder } from '../../chronos/client.ts';
+import { agentIdentity } from '../../kit/identity/agent.ts';
+import { type AgentKey, loadOrCreateKey } from '../../kit/identity/keys.ts';
+import { clientProof } from '../../kit/identity/person-rights.ts';
+import type { RemoteBackends } from '../../mcp-http/backends.ts';
+import { parseMcpHttpConfig } from '../../mcp-http/config.ts';
+import { createMcpHttp } from '../../mcp-http/service.ts';
+import { type RouterConfig, routerSettingsSchema } from '../../router/config.ts';
+import type { ServicesOf } from '../../router/public/listener.ts';
+import { ownerOf } from '../../wire/did.ts';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import type { RemoteCaller, TrustedIssuer } from '../../wire/remote-caller.ts';
+import { parseSettings, type Settings } from '../../wire/settings.ts';
+import type { CliContext } from '../context.ts';
+import { readSecrets } from '../home/home.ts';
+
+/** The author of alarms that a caller sets. */
+function proverOf({ clientId, clientName }: RemoteCaller, secret: string, now: () => number) {
+  const client = { client_id: clientId, ...(clientName !== undefined && { name: clientName }) };
+  return (request: { method: string; path: string; body: string }) =>
+    clientProof(client, request, { secret, now: now() });
+}
+
+/** The rights of this installation's user, which `reveille up` has. */
+async function localBackends(context: CliContext): Promise<RemoteBackends> {
+  const { home, clock } = context;
+  // Secrets of the first start are not in its settings.
+  const settings: Settings = { ...readSecrets(home), ...context.settings };
+  const own = { ...context, settings };
+  const [{ findChronos, localIdentity }, { executorClient }, { zoneOfUser }] = await Promise.all([
+    import('./chronos.ts'),
+    import('./executor.ts'),
+    import('./chronometric.ts'),
+  ]);
+  const principal = holdPrincipal();
+  let time: ReturnType<NonNullable<RemoteBackends['time']>> | undefined;
+  const openTime = async () => {
+    const [{ openChronometric }, { machineZone }] = await Promise.all([
+      import('../../chronometric/daemon.ts'),
+      import('../../kit/clock/zone.ts'),
+    ]);
+    return openChronometric({
+      ...{ dataDir: settings.CHRONOMETRIC_DATA_DIR!, environment: settings, clock },
+      machineZone: () => machineZone(settings.TZ),
+      log: await context.log('chronometric', 'warn'),
+      presence: 'calls',
+    });
+  };
+  return {
+    alarms(caller) {
+      const { url, token } = findChronos(own);
+      const identity = localIdentity(own);
+      const person = proverOf(caller, settings.CHRONOS_ADMIN_TOKEN!, () => clock.now());
+      return createChronosClient({ url, token, identity, principal, person, clock });
+    },
+    zone: () => zoneOfUser(own),
+    time() {
+      time ??= openTime();
+      return time;
+    },
+    intents: () => executorClient(own, undefined),
+    async close() {
+      await (await time)?.close();
+    },
+  };
+}
+
+/** Only the user of this installation exists here. */
+function forOwner(issuer: TrustedIssuer, owner: string): TrustedIssuer {
+  const userOf = (subject: string) => {
+    const user = issuer.userOf(subject);
+    return user !== undefined && ownerOf(user) === owner ? user : undefined;
+  };
+  return { ...issuer, userOf };
+}
+
+/**
+ * The services of `reveille up`.
+ *
+ * @param owner the user of this installation
+ * @throws ReveilleError `invalid_request` for a wrong setting
+ */
+export function localServices(context: CliContext, owner: string): ServicesOf | undefined {
+  const { clock, settings } = context;
+  const given = parseMcpHttpConfig(settings);
+  if (!given) return undefined;
+  const config = { ...given, issuers: given.issuers.map((issuer) => forOwner(issuer, owner)) };
+  const open = async () => ({ backends: await localBackends(context), log: await context.log('mcp', 'error') });
+  return (parts) => [createMcpHttp({ config, ...parts, open, clock })];
+}
+
+const fleetSchema = routerSettingsSchema.pick({
+  ROUTER_CHRONOS_URL: true,
+  ROUTER_CHRONOS_TOKEN: true,
+  ROUTER_CHRONOS_ADMIN_TOKEN: true,
+  ROUTER_EXECUTOR_URL: true,
+  ROUTER_EXECUTOR_TOKEN: true,
+});
+type FleetSettings = ReturnType<typeof parseSettings<typeof fleetSchema>>;
+const NEEDED = ['ROUTER_CHRONOS_URL', 'ROUTER_CHRONOS_TOKEN', 'ROUTER_CHRONOS_ADMIN_TOKEN'] as const;
+
+/** Users whose proofs of identity are kept. */
+const MOST_USERS = 2000;
+
+/** Alarms of any user: this router has a key of its own, which is enrolled for a user with the first call. */
+class FleetAlarms {
+  readonly #context: CliContext;
+  readonly #settings: FleetSettings;
+  readonly #key: AgentKey;
+  readonly #users = new Map<string, Promise<PrincipalHolder>>();
+
+  constructor(context: CliContext, settings: FleetSettings, key: AgentKey) {
+    this.#context = context;
+    this.#settings = settings;
+    this.#key = key;
+  }
+
+  async of(caller: RemoteCaller): Promise<ChronosClient> {
+    const { userId } = caller;
+    const { clock } = this.#context;
+    const person = proverOf(caller, this.#settings.ROUTER_CHRONOS_ADMIN_TOKEN!, () => clock.now());
+    const principal = await this.#enrolled(userId);
+    const identity = agentIdentity(userId, this.#key);
+    return createChronosClient({ ...this.#place, identity, principal, person, mayPin: false, clock });
+  }
+
+  get #place() {
+    return { url: this.#settings.ROUTER_CHRONOS_URL!, token: this.#settings.ROUTER_CHRONOS_TOKEN! };
+  }
+
+  #enrolled(user: string): Promise<PrincipalHolder> {
+    const known = this.#users.get(user);
+    const holder = known ?? this.#enrol(user);
+    // Ordered by last use.
+    this.#users.delete(user);
+    this.#users.set(user, holder);
+    if (this.#users.size > MOST_USERS) this.#users.delete(this.#users.keys().next().value!);
+    if (!known) holder.catch(() => this.#users.delete(user));
+    return holder;
+  }
+
+  async #enrol(user: string): Promise<PrincipalHolder> {
+    const { clock } = this.#context;
+    const identity = agentIdentity(user, this.#key);
+    const adminToken = this.#settings.ROUTER_CHRONOS_ADMIN_TOKEN!;
+    const client = createChronosClient({ ...this.#place, adminToken, identity, mayPin: false, clock });
+    try {
+      await client.authenticate();
+    } catch (thrown) {
+      // Enrolling a key again would undo its revocation by the operator.
+      const { code, message } = toReveilleError(thrown);
+      if (code !== 'forbidden' || message.includes('was revoked')) throw thrown;
+      await client.enrollAgent({ label: user, public_key: this.#key.publicKeyHex });
+    }
+    return holdPrincipal();
+  }
+}
+
+async function fleetBackends(context: CliContext, settings: FleetSettings, dataDir: string): Promise<RemoteBackends> {
+  const { createExecutorClient } = await import('../../executor/client.ts');
+  const { ROUTER_EXECUTOR_URL: url, ROUTER_EXECUTOR_TOKEN: token } = settings;
+  const alarms = new FleetAlarms(context, settings, loadOrCreateKey(join(dataDir, 'remote-clients.key')));
+  return {
+    alarms: (caller) => alarms.of(caller),
+    ...(url !== undefined &&
+      token !== undefined && { intents: ({ userId }) => createExecutorClient({ url, token, userId }) }),
+  };
+}
+
+/**
+ * The services of `reveille router`.
+ *
+ * @throws ReveilleError `invalid_request` for a wrong or missing setting
+ */
+export function fleetServices(context: CliContext, { dataDir }: Pick<RouterConfig, 'dataDir'>): ServicesOf | undefined {
+  const { clock } = context;
+  const config = parseMcpHttpConfig(context.settings);
+  if (!config) return undefined;
+  const settings = parseSettings(fleetSchema, context.settings);
+  const missing = NEEDED.filter((name) => settings[name] === undefined);
+  if (missing.length > 0) {
+    const message = `ROUTER_MCP_ISSUERS is set, and clients cannot reach alarms: set ${missing.join(' and ')} too, or leave it out`;
+    throw new ReveilleError('invalid_request', message);
+  }
+  const open = async () => ({
+    backends: await fleetBackends(context, settings, dataDir),
+    log: await context.log('mcp', 'info'),
+  });
+  return (parts) => [createMcpHttp({ config, ...parts, open, clock })];
+}
+
+/** Several services as one; `undefined` without any. */
+export function joinedServices(...all: readonly (ServicesOf | undefined)[]): ServicesOf | undefined {
+  const given = all.filter((servicesOf) => servicesOf !== undefined);
+  return given.length === 0 ? undefined : (parts) => given.flatMap((servicesOf) => servicesOf(parts));
+}

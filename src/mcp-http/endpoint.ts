@@ -1,0 +1,208 @@
+/**
+ * Answers one request to an MCP endpoint: token, scopes, session, share of the user, then the SDK's own handler. A
+ * refusal has the header that the client needs and no detail.
+ */
+import { createMcpHandler, type McpHttpHandler, type Server } from '@modelcontextprotocol/server';
+import type { Clock } from '../kit/clock/clock.ts';
+import { bearerOf } from '../kit/http/bearer.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { ReveilleError, toReveilleError } from '../wire/errors.ts';
+import { isObject, parseUntrustedJson, sliceAt } from '../wire/json.ts';
+import {
+  MCP_ENDPOINTS,
+  type McpEndpoint,
+  mcpPath,
+  metadataPath,
+  type RemoteCaller,
+  type RemoteScope,
+} from '../wire/remote-caller.ts';
+import type { Refusal, TokenVerifier } from './oauth/verifier.ts';
+import { type RemoteMessage, type ServerExtension, scopesFor } from './servers.ts';
+
+/** Outcomes of requests, for the metrics. */
+export const OUTCOMES = [
+  ...(['answered', 'insufficient_scope', 'unknown_session', 'over_share', 'foreign_origin', 'bad_request'] as const),
+] as const;
+export type Outcome = (typeof OUTCOMES)[number] | Refusal;
+
+export type EndpointOptions = {
+  endpoint: McpEndpoint;
+  verifier: TokenVerifier;
+  publicUrl: () => string;
+  serverFor: (message: RemoteMessage) => Server;
+  extensions: readonly ServerExtension[];
+  enter: (userId: string, kind: 'streams' | 'requests') => () => void;
+  count: (outcome: Outcome) => void;
+  clock: Clock;
+  log: Logger;
+};
+
+export type McpHttpEndpoint = {
+  /** @param closing aborts when the listener closes */
+  answer(request: Request, closing: AbortSignal): Promise<Response>;
+  close(): Promise<void>;
+};
+
+const json = (status: number, body: object, headers: Readonly<Record<string, string>> = {}) =>
+  Response.json(body, { status, headers });
+
+/** A refusal in the form of JSON-RPC, for a client that can parse nothing else. */
+const rpcError = (status: number, code: number, message: string, about: RpcAbout = {}) =>
+  json(status, { jsonrpc: '2.0', id: about.id ?? null, error: { code, message } }, about.headers);
+type RpcAbout = { id?: string | number | undefined; headers?: Readonly<Record<string, string>> };
+
+/** JSON-RPC 2.0, section 5.1, and a code of the server. */
+const [PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR] = [-32_700, -32_600, -32_000] as const;
+
+/** Without an answer of the issuer. */
+const RETRY_SECONDS = '5';
+/** How often the token of an open stream is checked again, milliseconds. */
+const RECHECK_MS = 5000;
+
+type Parsed = { readonly value: unknown; readonly message: Omit<RemoteMessage, 'endpoint' | 'caller'> };
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** A message without a method, such as a response, has the method ''. @throws ReveilleError `invalid_request` */
+function parseBody(bytes: ArrayBuffer): Parsed {
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch (cause) {
+    throw new ReveilleError('invalid_request', 'the body must be JSON in UTF-8', { cause });
+  }
+  const value = parseUntrustedJson(text, 'the body');
+  if (!isObject(value)) throw new ReveilleError('invalid_request', 'the body must be one JSON-RPC message');
+  const params = isObject(value.params) ? value.params : {};
+  const argumentsText = sliceAt(text, ['params', 'arguments']) ?? '{}';
+  return { value, message: { method: typeof value.method === 'string' ? value.method : '', params, argumentsText } };
+}
+
+function idOf(message: unknown): string | number | undefined {
+  const id = isObject(message) ? message.id : undefined;
+  return typeof id === 'string' || typeof id === 'number' ? id : undefined;
+}
+
+/** The challenge of RFC 6750 §3 with the metadata of RFC 9728 §5.1. */
+function challenge(metadata: string, scopes: readonly RemoteScope[], error?: string): string {
+  const parts = [
+    ...(error === undefined ? [] : [`error="${error}"`]),
+    `scope="${scopes.join(' ')}"`,
+    `resource_metadata="${metadata}"`,
+  ];
+  return `Bearer ${parts.join(', ')}`;
+}
+
+export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
+  const { endpoint, verifier, publicUrl, serverFor, extensions, enter, count, clock, log } = options;
+  const own: readonly RemoteScope[] = MCP_ENDPOINTS[endpoint];
+  /** The messages of requests under way. The SDK's handler makes a server for each request. */
+  const handler: McpHttpHandler = createMcpHandler(
+    ({ authInfo }) => serverFor((authInfo!.extra as { message: RemoteMessage }).message),
+    { onerror: ({ message }) => log.debug({ endpoint, reason: message }, 'MCP over HTTP') },
+  );
+
+  const refuse = (outcome: Outcome, response: Response, about?: object): Response => {
+    count(outcome);
+    log.debug({ endpoint, outcome, ...about }, 'request of an MCP client refused');
+    return response;
+  };
+
+  const metadata = () => `${publicUrl()}${metadataPath(mcpPath(endpoint))}`;
+
+  /** A client that has no usable token, or whose user is not known here. */
+  const refuseToken = (refused: Refusal, about: string | undefined): Response => {
+    if (refused === 'issuer_unavailable') {
+      log.warn({ endpoint, reason: about }, 'the keys of an issuer could not be read');
+      return refuse(refused, json(503, { error: 'temporarily_unavailable' }, { 'retry-after': RETRY_SECONDS }));
+    }
+    // The token is valid, and another one would not help.
+    if (refused === 'no_user') return refuse(refused, json(403, { error: 'access_denied' }), { about });
+    const error = refused === 'no_token' ? undefined : 'invalid_token';
+    const headers = { 'www-authenticate': challenge(metadata(), own, error) };
+    return refuse(refused, json(401, { error: error ?? 'unauthorized' }, headers), { about });
+  };
+
+  /** Asks for the missing scopes, and for those that the client has here, so that it loses none. */
+  const refuseScope = ({ scopes }: RemoteCaller, needed: readonly RemoteScope[]): Response => {
+    const asked = own.filter((scope) => scopes.has(scope) || needed.includes(scope));
+    const headers = { 'www-authenticate': challenge(metadata(), asked, 'insufficient_scope') };
+    return refuse('insufficient_scope', json(403, { error: 'insufficient_scope' }, headers), { needed });
+  };
+
+  const missingScopes = (caller: RemoteCaller, needed: readonly RemoteScope[]): readonly RemoteScope[] => {
+    const missing = needed.filter((scope) => !caller.scopes.has(scope));
+    return missing.length > 0 || own.some((scope) => caller.scopes.has(scope)) ? missing : [own[0]!];
+  };
+
+  /** Aborts when the token of an open stream expires or is revoked. */
+  const whileValid = (caller: RemoteCaller, gone: AbortSignal): AbortSignal => {
+    const invalid = new AbortController();
+    const check = async () => {
+      if (clock.now() >= caller.expiresAt || (await verifier.isRevoked(caller))) invalid.abort();
+    };
+    const timer = setInterval(() => void check().catch(() => invalid.abort()), RECHECK_MS).unref();
+    gone.addEventListener('abort', () => clearInterval(timer), { once: true });
+    return invalid.signal;
+  };
+
+  const pass = async (request: Request, body: unknown, message: RemoteMessage, closing: AbortSignal) => {
+    const { caller } = message;
+    const isStream = message.method === 'subscriptions/listen' || extensions.some((one) => one.isStream?.(message));
+    let leave: () => void;
+    try {
+      leave = enter(caller.userId, isStream ? 'streams' : 'requests');
+    } catch (thrown) {
+      const { retryAfterSeconds = 1, message: why } = toReveilleError(thrown);
+      const headers = { 'retry-after': String(Math.ceil(retryAfterSeconds)) };
+      return refuse('over_share', rpcError(429, SERVER_ERROR, why, { id: idOf(body), headers }));
+    }
+    // The listener aborts it when the answer has ended, however it ends.
+    request.signal.addEventListener('abort', leave, { once: true });
+    if (request.signal.aborted) leave();
+    const ends = [request.signal, closing, ...(isStream ? [whileValid(caller, request.signal)] : [])];
+    const { method, url, headers } = request;
+    const bounded = new Request(url, { method, headers, signal: AbortSignal.any(ends) });
+    const scopes = [...caller.scopes];
+    // The token itself stays here.
+    const authInfo = { token: '', clientId: caller.clientId, scopes, extra: { message } };
+    count('answered');
+    if (message.method === 'tools/call')
+      log.info(
+        { endpoint, tool: message.params.name, user_id: caller.userId, client_id: caller.clientId },
+        'tool call of an MCP client',
+      );
+    return handler.fetch(bounded, { authInfo, parsedBody: body });
+  };
+
+  return {
+    async answer(request, closing) {
+      const token = bearerOf(request.headers.get('authorization') ?? undefined);
+      const verdict = await verifier.verify(token, endpoint);
+      if ('refused' in verdict) return refuseToken(verdict.refused, verdict.about);
+      const { caller } = verdict;
+      const general = missingScopes(caller, []);
+      if (general.length > 0) return refuseScope(caller, general);
+      // Each request stands for itself, so a session id is that of somebody else or of an earlier server.
+      if (request.headers.has('mcp-session-id'))
+        return refuse('unknown_session', rpcError(404, SERVER_ERROR, 'Session not found'));
+      if (request.method !== 'POST') {
+        const headers = { allow: 'POST' };
+        return refuse('bad_request', rpcError(405, SERVER_ERROR, 'Method not allowed.', { headers }));
+      }
+      let parsed: Parsed;
+      try {
+        parsed = parseBody(await request.arrayBuffer());
+      } catch (thrown) {
+        const { message } = toReveilleError(thrown);
+        const code = message.includes('JSON-RPC') ? INVALID_REQUEST : PARSE_ERROR;
+        return refuse('bad_request', rpcError(400, code, message));
+      }
+      const message: RemoteMessage = { endpoint, caller, ...parsed.message };
+      const missing = missingScopes(caller, scopesFor(message, extensions));
+      if (missing.length > 0) return refuseScope(caller, missing);
+      return pass(request, parsed.value, message, closing);
+    },
+    close: () => handler.close(),
+  };
+}

@@ -1,0 +1,146 @@
+/**
+ * Verifies access tokens (RFC 9068, and the tokens of any OpenID Connect issuer): issuer, audience (RFC 8707), time and
+ * signature. The result names the user, and holds no part of the token.
+ */
+import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { labelSchema, ownerOf } from '../../wire/did.ts';
+import { thrownText } from '../../wire/errors.ts';
+import {
+  type GrantedToken,
+  type McpEndpoint,
+  mcpPath,
+  REMOTE_SCOPES,
+  type RemoteCaller,
+  type RemoteScope,
+  type TrustedIssuer,
+} from '../../wire/remote-caller.ts';
+import { setBySchema } from '../../wire/set-by.ts';
+import type { IssuerKeys } from './issuer-keys.ts';
+
+/** Signatures by a private key. A shared secret could be the public key of an issuer. */
+const ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+];
+/** Difference of clocks. */
+const TOLERANCE_SECONDS = 30;
+const TOKEN_MAX_CHARACTERS = 12 * 1024;
+
+/** Why a token is refused, for the metrics and the log of the operator. The client does not learn it. */
+export const REFUSALS = [
+  ...(['no_token', 'malformed', 'foreign_issuer', 'wrong_audience', 'expired', 'bad_signature', 'bad_claims'] as const),
+  ...(['no_user', 'revoked', 'issuer_unavailable'] as const),
+] as const;
+export type Refusal = (typeof REFUSALS)[number];
+
+/** `about`: for the log of the operator. */
+export type Verdict = { readonly caller: RemoteCaller } | { readonly refused: Refusal; readonly about?: string };
+
+export type VerifierOptions = {
+  issuers: readonly TrustedIssuer[];
+  keys: Pick<IssuerKeys, 'of'>;
+  /** The public address of the listener, without a trailing slash. */
+  publicUrl: () => string;
+  clock: Clock;
+};
+
+export type TokenVerifier = {
+  /** Never rejects. @param token `undefined` if the request has none */
+  verify(token: string | undefined, endpoint: McpEndpoint): Promise<Verdict>;
+  /** Whether the token of a caller, whose answer is still open, was revoked. */
+  isRevoked(caller: RemoteCaller): Promise<boolean>;
+};
+
+function refusalOf(thrown: unknown): Refusal {
+  if (thrown instanceof errors.JWTExpired) return 'expired';
+  if (thrown instanceof errors.JWTClaimValidationFailed)
+    return thrown.claim === 'aud' ? 'wrong_audience' : 'bad_claims';
+  if (thrown instanceof errors.JWSSignatureVerificationFailed) return 'bad_signature';
+  if (thrown instanceof errors.JWKSNoMatchingKey || thrown instanceof errors.JWKSMultipleMatchingKeys)
+    return 'bad_signature';
+  const isOfIssuer = thrown instanceof errors.JWKSTimeout || thrown instanceof errors.JWKSInvalid;
+  if (isOfIssuer || !(thrown instanceof errors.JOSEError)) return 'issuer_unavailable';
+  return 'malformed';
+}
+
+const textOf = (claim: unknown): string | undefined => (typeof claim === 'string' && claim !== '' ? claim : undefined);
+
+/** Issuers write the scopes as one text or as a list, and name the claim in two ways. */
+function scopesOf({ scope, scp }: JWTPayload): ReadonlySet<RemoteScope> {
+  const words = [scope, scp].flat().flatMap((text) => (typeof text === 'string' ? text.split(' ') : []));
+  return new Set(REMOTE_SCOPES.filter((known) => words.includes(known)));
+}
+
+const grantedOf = (claims: JWTPayload, subject: string, clientId: string): GrantedToken => ({
+  ...{ subject, clientId, claims },
+  tokenId: claims.jti,
+  issuedAt: claims.iat === undefined ? undefined : claims.iat * 1000,
+});
+
+export function createVerifier({ issuers, keys, publicUrl, clock }: VerifierOptions): TokenVerifier {
+  const known = new Map(issuers.map((issuer) => [issuer.issuer, issuer]));
+  const granted = new WeakMap<RemoteCaller, { issuer: TrustedIssuer; token: GrantedToken }>();
+
+  const issuerOf = (token: string): TrustedIssuer | undefined => {
+    const { iss } = decodeJwt(token);
+    return iss === undefined ? undefined : known.get(iss);
+  };
+
+  const callerOf = async (issuer: TrustedIssuer, claims: JWTPayload): Promise<Verdict> => {
+    const subject = textOf(claims[issuer.subjectClaim]);
+    const clientId = textOf(claims.client_id) ?? textOf(claims.azp) ?? textOf(claims.cid);
+    if (subject === undefined || clientId === undefined)
+      return { refused: 'bad_claims', about: `it needs the claims ${issuer.subjectClaim} and client_id` };
+    const clientName = issuer.clientNameOf?.(clientId) ?? textOf(claims.client_name)?.slice(0, 100);
+    const by = setBySchema.safeParse({ kind: 'client', client_id: clientId, name: clientName });
+    if (!by.success) return { refused: 'bad_claims', about: 'its client_id or client_name is not usable' };
+    const label = labelSchema.safeParse(issuer.userOf(subject));
+    if (!label.success) return { refused: 'no_user', about: `the subject ${JSON.stringify(subject)} is no user here` };
+    const token = grantedOf(claims, subject, clientId);
+    if (await issuer.isRevoked?.(token)) return { refused: 'revoked' };
+    const caller: RemoteCaller = {
+      userId: ownerOf(label.data),
+      ...{ subject, issuer: issuer.issuer, clientId, clientName },
+      scopes: scopesOf(claims),
+      expiresAt: claims.exp! * 1000,
+    };
+    granted.set(caller, { issuer, token });
+    return { caller };
+  };
+
+  return {
+    async verify(token, endpoint) {
+      if (token === undefined) return { refused: 'no_token' };
+      if (token.length > TOKEN_MAX_CHARACTERS) return { refused: 'malformed' };
+      try {
+        const issuer = issuerOf(token);
+        if (!issuer) return { refused: 'foreign_issuer' };
+        const { payload } = await jwtVerify(token, await keys.of(issuer), {
+          algorithms: ALGORITHMS,
+          issuer: issuer.issuer,
+          audience: [`${publicUrl()}${mcpPath(endpoint)}`, ...(issuer.audiencesOf?.(endpoint) ?? [])],
+          requiredClaims: ['exp'],
+          clockTolerance: TOLERANCE_SECONDS,
+          currentDate: new Date(clock.now()),
+        });
+        return await callerOf(issuer, payload);
+      } catch (thrown) {
+        return { refused: refusalOf(thrown), about: thrownText(thrown) };
+      }
+    },
+    async isRevoked(caller) {
+      const found = granted.get(caller);
+      return found === undefined || (await found.issuer.isRevoked?.(found.token)) === true;
+    },
+  };
+}

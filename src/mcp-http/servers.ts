@@ -1,0 +1,114 @@
+/**
+ * The MCP server of one request, for its caller. A request has a server of its own, so nothing is kept between two
+ * requests, and nothing of one caller is visible to another.
+ */
+import type { CallToolResult, Server } from '@modelcontextprotocol/server';
+import { createTimeServer } from '../chronometric/server.ts';
+import { forwarderOf } from '../chronos-mcp/proxy.ts';
+import { createAlarmServer } from '../chronos-mcp/server.ts';
+import { readChronosTools, TOOLS_FILE, type ToolDefinition } from '../chronos-mcp/tools.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { encodeJson, exactJson } from '../wire/json.ts';
+import { MCP_ENDPOINTS, type McpEndpoint, type RemoteCaller, type RemoteScope } from '../wire/remote-caller.ts';
+import type { RemoteBackends } from './backends.ts';
+import { createIntentsServer } from './intents-server.ts';
+
+/** One message of a verified caller. */
+export type RemoteMessage = {
+  readonly endpoint: McpEndpoint;
+  readonly caller: RemoteCaller;
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  /** The source text of `params.arguments`, whose numbers have all digits; `{}` without arguments. */
+  readonly argumentsText: string;
+};
+
+/** Further methods and capabilities of the servers, such as events. */
+export type ServerExtension = {
+  /** The scopes that a message needs; `undefined` if it is not one of this extension. */
+  scopesOf(message: RemoteMessage): readonly RemoteScope[] | undefined;
+  /** Whether the answer to a message stays open, like a stream of events. */
+  isStream?(message: RemoteMessage): boolean;
+  /** Adds handlers and capabilities (`registerCapabilities`) to the server of a request. */
+  extend(server: Server, message: RemoteMessage): void;
+};
+
+const INSTRUCTIONS =
+  "These tools set alarms at the user's Reveille. A due alarm starts a turn of the user's own agent there, with your " +
+  'message, marked as set by you. Put everything that the turn will need into wake_message and payload. Your alarms can ' +
+  "neither run commands nor look at the user's computer.";
+const NEW_CONVERSATION =
+  "The alarm starts a new conversation of the user's agent. Pass conversation_id to continue one of its conversations.";
+
+const WRITING_TOOLS: ReadonlySet<unknown> = new Set(['alarm_set', 'alarm_cancel']);
+
+/** The scopes that a message needs, besides any scope of its endpoint. */
+export function scopesFor(message: RemoteMessage, extensions: readonly ServerExtension[]): readonly RemoteScope[] {
+  for (const extension of extensions) {
+    const scopes = extension.scopesOf(message);
+    if (scopes) return scopes;
+  }
+  const { endpoint, method, params } = message;
+  if (method !== 'tools/call' || endpoint !== 'chronos') return [];
+  return WRITING_TOOLS.has(params.name) ? ['alarms:write'] : ['alarms:read'];
+}
+
+/** The alarm tools without the argument that only the user may give. */
+function remoteTools(): ReadonlyMap<string, ToolDefinition> {
+  const tools = [...readChronosTools(TOOLS_FILE)].map(([name, tool]): [string, ToolDefinition] => {
+    const { run: _, ...properties } = tool.inputSchema.properties;
+    return [name, { ...tool, inputSchema: { ...tool.inputSchema, properties } }];
+  });
+  return new Map(tools);
+}
+
+/** The same result for `JSON.stringify`: numbers of payloads keep their digits. */
+function exactResult(result: CallToolResult): CallToolResult {
+  const { structuredContent } = result;
+  if (structuredContent === undefined) return result;
+  return { ...result, structuredContent: exactJson(encodeJson(structuredContent)) as Record<string, unknown> };
+}
+
+export type ServersOptions = {
+  backends: RemoteBackends;
+  extensions: readonly ServerExtension[];
+  log: Logger;
+};
+
+/** The endpoints with a backend. */
+export const endpointsOf = ({ alarms, time, intents }: RemoteBackends): readonly McpEndpoint[] => {
+  const parts: Readonly<Record<McpEndpoint, unknown>> = { chronos: alarms, chronometric: time, intents };
+  return (Object.keys(MCP_ENDPOINTS) as McpEndpoint[]).filter((endpoint) => parts[endpoint] !== undefined);
+};
+
+/** Makes the server of a message, with its extensions. */
+export function serverFactory({ backends, extensions, log }: ServersOptions): (message: RemoteMessage) => Server {
+  let tools: ReadonlyMap<string, ToolDefinition> | undefined;
+
+  const alarmServer = ({ caller, argumentsText }: RemoteMessage): Server => {
+    tools ??= remoteTools();
+    const forward = forwarderOf({
+      connect: () => backends.alarms!(caller),
+      zone: async () => backends.zone?.(caller),
+      newConversation: NEW_CONVERSATION,
+      log,
+    });
+    return createAlarmServer({
+      tools,
+      instructions: INSTRUCTIONS,
+      call: async (tool, _params, signal) => exactResult(await forward(tool, argumentsText, signal)),
+    });
+  };
+
+  const make: Readonly<Record<McpEndpoint, (message: RemoteMessage) => Server>> = {
+    chronos: alarmServer,
+    chronometric: ({ caller }) => createTimeServer(() => backends.time!(caller), log),
+    intents: ({ caller }) => createIntentsServer(() => backends.intents!(caller), log),
+  };
+
+  return (message) => {
+    const server = make[message.endpoint](message);
+    for (const extension of extensions) extension.extend(server, message);
+    return server;
+  };
+}

@@ -1,0 +1,161 @@
+/**
+ * MCP over HTTP at the public listener (docs/reference/api.md, "MCP over HTTP"): the endpoints, and the metadata of each
+ * as an OAuth resource. Its code is loaded with the first request.
+ */
+import type { Clock } from '../kit/clock/clock.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { MCP_ENDPOINTS, type McpEndpoint, mcpPath, metadataPath } from '../wire/remote-caller.ts';
+import type { RemoteBackends } from './backends.ts';
+import type { McpHttpConfig } from './config.ts';
+import type { McpHttpEndpoint, Outcome } from './endpoint.ts';
+import type { ServerExtension } from './servers.ts';
+
+export type McpHttpOptions = {
+  config: McpHttpConfig;
+  /** The address by which others reach the listener, without a trailing slash. */
+  publicUrl: () => string;
+  /** Admits one request of a user. @returns ends it @throws ReveilleError `rate_limited` */
+  enter: (userId: string, kind: 'streams' | 'requests') => () => void;
+  /** Called with the first request. */
+  open: () => Promise<{ backends: RemoteBackends; extensions?: readonly ServerExtension[]; log: Logger }>;
+  clock: Clock;
+};
+
+/** Implements the router's `PublicService`. */
+export type McpHttpService = {
+  readonly name: 'mcp';
+  owns(target: string): boolean;
+  readonly bodyBytes: number;
+  answer(request: Request, info: { readonly closing: AbortSignal }): Promise<Response>;
+  figures(): Readonly<Record<string, number>>;
+  close(): Promise<void>;
+};
+
+/** A message and a payload of 64 KiB each, with every character escaped, fit. */
+const BODY_BYTES = 1024 * 1024;
+
+const TITLES: Readonly<Record<McpEndpoint, string>> = {
+  chronos: 'Reveille: alarms',
+  chronometric: 'Reveille: time and sessions',
+  intents: 'Reveille: intents',
+};
+
+type Target = { readonly endpoint: McpEndpoint; readonly isMetadata: boolean };
+const TARGETS: ReadonlyMap<string, Target> = new Map(
+  (Object.keys(MCP_ENDPOINTS) as McpEndpoint[]).flatMap((endpoint): [string, Target][] => [
+    [mcpPath(endpoint), { endpoint, isMetadata: false }],
+    [metadataPath(mcpPath(endpoint)), { endpoint, isMetadata: true }],
+  ]),
+);
+const targetOf = (target: string) => TARGETS.get(target.split('?', 1)[0]!);
+
+const EXPOSED = 'WWW-Authenticate, Retry-After, Mcp-Session-Id, Mcp-Protocol-Version';
+
+/** The headers with which a page of an accepted origin may read the answer. */
+function corsHeaders(origin: string, request: Request): Record<string, string> {
+  const wanted = request.headers.get('access-control-request-headers') ?? 'authorization, content-type';
+  return {
+    'access-control-allow-origin': origin,
+    vary: 'Origin',
+    'access-control-expose-headers': EXPOSED,
+    ...(request.method === 'OPTIONS' && {
+      'access-control-allow-methods': 'POST',
+      'access-control-allow-headers': /^[A-Za-z0-9, -]{1,1000}$/.test(wanted) ? wanted : 'authorization, content-type',
+      'access-control-max-age': '600',
+    }),
+  };
+}
+
+/** Whether a page is of the listener itself. `Host` was checked, so it is no name of another site. */
+function isOwn(origin: string, request: Request): boolean {
+  const page = URL.parse(origin);
+  return page !== null && page.origin === origin && page.host === request.headers.get('host');
+}
+
+function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
+  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+  return response;
+}
+
+export function createMcpHttp({ config, publicUrl, enter, open, clock }: McpHttpOptions): McpHttpService {
+  const counts = new Map<Outcome, number>();
+  const count = (outcome: Outcome) => counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  const origins = new Set(config.origins);
+  type Opened = {
+    endpoints: ReadonlyMap<McpEndpoint, McpHttpEndpoint>;
+    close(): Promise<unknown>;
+  };
+  let opened: Promise<Opened> | undefined;
+
+  const load = async (): Promise<Opened> => {
+    const [{ createEndpoint }, { endpointsOf, serverFactory }, { createVerifier }, { IssuerKeys }, parts] =
+      await Promise.all([
+        import('./endpoint.ts'),
+        import('./servers.ts'),
+        import('./oauth/verifier.ts'),
+        import('./oauth/issuer-keys.ts'),
+        open(),
+      ]);
+    const { backends, extensions = [], log } = parts;
+    const keys = new IssuerKeys({ allow: config.allow, clock });
+    const verifier = createVerifier({ issuers: config.issuers, keys, publicUrl, clock });
+    const serverFor = serverFactory({ backends, extensions, log });
+    const shared = { verifier, publicUrl, serverFor, extensions, enter, count, clock, log };
+    const endpoints = new Map(
+      endpointsOf(backends).map((endpoint) => [endpoint, createEndpoint({ endpoint, ...shared })]),
+    );
+    return {
+      endpoints,
+      close: () =>
+        Promise.all([...[...endpoints.values()].map((one) => one.close()), keys.close(), backends.close?.()]),
+    };
+  };
+
+  const metadataOf = (endpoint: McpEndpoint): Response =>
+    Response.json(
+      {
+        resource: `${publicUrl()}${mcpPath(endpoint)}`,
+        authorization_servers: config.issuers.map(({ issuer }) => issuer),
+        scopes_supported: MCP_ENDPOINTS[endpoint],
+        bearer_methods_supported: ['header'],
+        resource_name: TITLES[endpoint],
+      },
+      // It is public, and holds nothing of a user.
+      { headers: { 'access-control-allow-origin': '*', 'cache-control': 'public, max-age=300' } },
+    );
+
+  const answer = async (request: Request, closing: AbortSignal, { endpoint, isMetadata }: Target) => {
+    opened ??= load();
+    opened.catch(() => {
+      opened = undefined;
+    });
+    const served = (await opened).endpoints.get(endpoint);
+    if (!served) throw new ReveilleError('not_found', `${mcpPath(endpoint)} is not available at this listener`);
+    if (!isMetadata) return served.answer(request, closing);
+    if (request.method === 'GET' || request.method === 'HEAD') return metadataOf(endpoint);
+    return new Response(null, { status: 405, headers: { allow: 'GET, HEAD' } });
+  };
+
+  return {
+    name: 'mcp',
+    owns: (target) => targetOf(target) !== undefined,
+    bodyBytes: BODY_BYTES,
+    async answer(request, { closing }) {
+      const target = targetOf(new URL(request.url).pathname)!;
+      const origin = request.headers.get('origin');
+      if (target.isMetadata || origin === null) return answer(request, closing, target);
+      if (!isOwn(origin, request) && !origins.has(origin)) {
+        count('foreign_origin');
+        return Response.json({ error: 'forbidden' }, { status: 403 });
+      }
+      const cors = corsHeaders(origin, request);
+      if (request.method === 'OPTIONS') return new Response(null, { status: 204, headers: cors });
+      return withHeaders(await answer(request, closing, target), cors);
+    },
+    figures: () => Object.fromEntries(counts),
+    async close() {
+      await (await opened?.catch(() => undefined))?.close();
+    },
+  };
+}
