@@ -51,8 +51,8 @@ test('a feed shows the coming fires until it is revoked, and only those of its u
   const etag = answer.headers.get('etag')!;
   const same = await read(made.address, { 'if-none-match': `W/"other", ${etag}` });
   assert.deepEqual([same.status, await same.text(), same.headers.get('etag')], [304, '', etag]);
-  const [{ id }] = (await alice.listAlarms({ status: 'active' })).alarms as [{ id: string }];
-  await alice.patchAlarm(id, { label: 'Stand-up, later' });
+  const { alarms } = await alice.listAlarms({ status: 'active' });
+  await alice.patchAlarm(alarms[0]!.id, { label: 'Stand-up, later' });
   const changed = await read(made.address, { 'if-none-match': etag });
   assert.equal(changed.status, 200);
   assert.deepEqual(summaries(await changed.text()), ['Stand-up, later']);

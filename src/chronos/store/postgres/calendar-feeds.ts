@@ -13,7 +13,8 @@ const OF_OWNER = statement(
 
 const ADD = statement(
   'add_feed',
-  `INSERT INTO calendar_feeds (bucket, ${CALENDAR_FEED.list()}) SELECT $1, * FROM unnest(${CALENDAR_FEED.arrays(2)})`,
+  `INSERT INTO calendar_feeds (bucket, owner, id, name, digest, messages, created_at)
+   VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 );
 
 const REMOVE = statement(
@@ -32,7 +33,8 @@ export function prepareCalendarFeeds(pool: PrimaryPool, buckets: Buckets) {
     /** Two simultaneous additions may exceed the limit by one each. */
     async add(feed: CalendarFeed, most: number): Promise<boolean> {
       if ((await of(feed.owner)).length >= most) return false;
-      await pool.query(ADD, [buckets.of(feed.owner), ...CALENDAR_FEED.bind([feed])]);
+      const { owner, id, name, digest, messages, createdAt } = feed;
+      await pool.query(ADD, [buckets.of(owner), owner, id, name, digest, Number(messages), createdAt]);
       return true;
     },
 
