@@ -33,6 +33,8 @@ const MOST_EVENTS = 2_000;
 /** Characters of a message at most. */
 const MOST_CHARACTERS = 2_000;
 
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 /** How often apps look again, as a hint. */
 const REFRESH = 'PT15M';
 
@@ -219,7 +221,8 @@ export function calendarFeed(states: readonly AlarmState[], options: CalendarFee
   });
   // A calendar must have a component.
   const nothing = events.length === 0 ? timezoneLines('UTC', options.now, options.now) : [];
-  const name = calendarText(`Reveille: ${options.owner}`);
+  // The owner of an installation without a name is a UUID.
+  const name = UUID.test(options.owner) ? 'Reveille' : calendarText(`Reveille: ${options.owner}`);
   return calendarFile(
     component('VCALENDAR', [
       'VERSION:2.0',

@@ -32,7 +32,7 @@ test('a dry run shows each job, its fires and what differs, and sets nothing', a
   const shown = await house.run('import', 'crontab', file('table', CRONTAB));
   assert.match(shown, /^2 jobs in .*table, 1 cannot be carried over\n\nreport --all\n/);
   assert.match(shown, / {2}becomes {3}every weekday at 09:00 in Europe\/Berlin\n {2}next {6}\w{3} \d+ \w{3}.* 09:00, /);
-  assert.match(shown, / {2}runs {6}\/bin\/sh -c report --all\n/);
+  assert.match(shown, / {2}runs {6}\/bin\/sh -c 'report --all'\n/);
   assert.match(shown, /\nonce\n {2}skipped {3}@reboot fires when the computer starts, which is no time\n/);
   assert.match(shown, /\nNothing was set\. Set these alarms with --apply\.\n$/);
   assert.equal((await house.client.listAlarms()).count, 0);
@@ -77,6 +77,17 @@ test('a repeated import sets no second alarm, and a changed job does not change 
   const changed = await house.run('import', 'openclaw', file('jobs.json', jobs('0 8 * * *')), '--apply');
   assert.match(changed, /not changed: idempotency_key "import:openclaw:j1" belongs to alarm/);
   assert.equal((await house.client.getAlarm(set.alarm_id)).cron_expr, '0 7 * * *');
+});
+
+test('commands that no person sets are named', async () => {
+  const path = file('table', CRONTAB);
+  assert.doesNotMatch(await house.run('import', 'crontab', path), /No person is proved here/);
+  const byAgent = await house.attempt(['import', 'crontab', path], { env: { REVEILLE_SPAWN_ID: 'x' } });
+  assert.match(byAgent.stdout.replace(/\s+/g, ' '), /No person is proved here, .* or use --as-messages/);
+  const messages = await house.attempt(['import', 'crontab', path, '--as-messages'], {
+    env: { REVEILLE_SPAWN_ID: 'x' },
+  });
+  assert.doesNotMatch(messages.stdout, /No person is proved/);
 });
 
 test('a file with one wrong job sets none of its alarms', async () => {

@@ -3,12 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { homedir } from 'node:os';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { isZone, machineZone } from '../../kit/clock/zone.ts';
+import { joinCommand } from '../../kit/phrase/command-line.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';
 import type { AlarmStatus } from '../../wire/alarm-fields.ts';
 import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
-import { alarmClient } from '../access/chronos.ts';
+import { alarmClient, provesPerson } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { choiceFlag, fileFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
@@ -131,7 +132,7 @@ function rowsOf(job: Applied, { now, width, zone, paint }: Reader): string[] {
       ? [
           ['becomes', becomes.endsWith(where) ? becomes : `${becomes}${where}`],
           ['next', fires],
-          ['runs', alarm?.run?.argv.join(' ')],
+          ['runs', alarm?.run && joinCommand(alarm.run.argv)],
           ...differs.map((sentence) => ['differs', sentence] as const),
           ['result', resultText(job)],
         ]
@@ -143,6 +144,10 @@ function rowsOf(job: Applied, { now, width, zone, paint }: Reader): string[] {
   });
   return ['', paint('bold', oneLine(job.name)), ...lines];
 }
+
+/** Commands that no person sets run only where the machine allows them. */
+const UNPROVED =
+  'No person is proved here, because an agent runs this command, or CHRONOS_ADMIN_TOKEN of its chronosd is missing. Commands then fail unless the machine has --agent-checks commands: import where you ran "reveille up", or use --as-messages.';
 
 function rendered({ from, notes }: JobList, jobs: readonly Applied[], isApplied: boolean, look: Reader): string[] {
   const fit = jobs.filter(({ alarm }) => alarm !== undefined);
@@ -171,8 +176,10 @@ export async function importJobs(
   if (conversation !== undefined && !conversationIdSchema.safeParse(conversation).success)
     throw new UsageError(`--conversation must be an id such as main (got ${JSON.stringify(conversation)})`);
   const from = contextOf(context, flags);
-  const list = jobsOf(source, file, from);
-  const plans = planImport(source, list, from, conversation);
+  const read = jobsOf(source, file, from);
+  const plans = planImport(source, read, from, conversation);
+  const isUnproved = plans.some(({ alarm }) => alarm?.run) && !provesPerson(context, personOf(context, flags));
+  const list = isUnproved ? { ...read, notes: [...read.notes, UNPROVED] } : read;
   const results = flags.apply ? await apply(context, flags, plans) : plans;
   context.out.list(results, () => rendered(list, results, flags.apply === true, readerOf(context)));
 }
