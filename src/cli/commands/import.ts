@@ -17,6 +17,7 @@ import { claudeFile, claudeJobs } from '../import/claude.ts';
 import { crontabJobs } from '../import/crontab.ts';
 import { IMPORT_SOURCES, type ImportContext, type ImportSource, type JobList } from '../import/job.ts';
 import { openclawFile, openclawJobs } from '../import/openclaw.ts';
+import { openclawDatabaseText } from '../import/openclaw-database.ts';
 import { type Planned, planImport } from '../import/plan.ts';
 import { systemdFolder, systemdJobs } from '../import/systemd.ts';
 import { counted, wrap } from '../screens/columns.ts';
@@ -48,7 +49,17 @@ function contextOf({ clock, environment, settings }: CliContext, { zone, asMessa
   if (own === undefined)
     throw new UsageError('the time zone of this computer is not known; give --zone, such as --zone Europe/Berlin');
   const home = environment.HOME ?? homedir();
-  return { now: clock.now(), zone: own, home, folder: process.cwd(), asMessages, environment } satisfies ImportContext;
+  const read = (path: string) => {
+    try {
+      return fileFlag('the file', path);
+    } catch (error) {
+      if (error instanceof UsageError) return undefined;
+      throw error;
+    }
+  };
+  return {
+    ...{ now: clock.now(), zone: own, home, folder: process.cwd(), asMessages, environment, read },
+  } satisfies ImportContext;
 }
 
 function ownCrontab(): string {
@@ -65,7 +76,8 @@ function jobsOf(source: ImportSource, file: string | undefined, context: ImportC
   switch (source) {
     case 'openclaw': {
       const path = file ?? openclawFile(context);
-      return openclawJobs(read(path), path, context);
+      const text = /\.(?:sqlite3?|db)$/.test(path) ? openclawDatabaseText(path) : read(path);
+      return openclawJobs(text, path, context);
     }
     case 'claude': {
       const path = file ?? claudeFile(context);

@@ -1,6 +1,7 @@
 /**
  * Scheduled tasks of Claude Code: `.claude/scheduled_tasks.json`, where tasks with `durable` are stored, or the transcript
- * of a session (`.jsonl`), which has the calls of CronCreate and CronDelete for tasks that only the session knows.
+ * of a session (`.jsonl`), which has the calls of CronCreate and CronDelete for tasks that only the session knows. The file
+ * of the desktop app is read too.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { compileSchedule } from '../../chronos/alarm/schedule.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { desktopJob } from './claude-desktop.ts';
 import { badJob, type ImportContext, type Job, type JobList, nameFrom, readJsonText, readPart, unread } from './job.ts';
 
 const DAY_MS = 86_400_000;
@@ -29,13 +31,20 @@ type Task = Readonly<z.infer<typeof taskSchema>>;
 type SessionTask = Pick<Task, 'id' | 'cron' | 'prompt' | 'createdAt' | 'recurring' | 'permanent'> & {
   session?: string | undefined;
 };
-const fileSchema = z.looseObject({ tasks: z.array(z.unknown()) });
+const fileSchema = z.union([
+  z.looseObject({ tasks: z.array(z.unknown()) }),
+  z.looseObject({ scheduledTasks: z.array(z.unknown()) }),
+]);
 
 /** What the alarm needs no more, or has in another way. */
 const KNOWN = ['id', 'cron', 'prompt', 'createdAt', 'recurring', 'permanent', 'durable', 'lastFiredAt', 'session'];
 
 const NOTES = [
   'Claude Code fires a task only while a session is open and idle, and up to 15 minutes late to spread load; an alarm fires on time, and wakes the agent of this installation.',
+];
+
+const DESKTOP_NOTES = [
+  'The desktop app runs a task only while it is open; an alarm fires whenever chronosd runs, and wakes the agent of this installation.',
 ];
 
 /** The file that a command without one reads. */
@@ -128,16 +137,26 @@ function tasksInTranscript(text: string, from: string): SessionTask[] {
   return [...tasks.values()];
 }
 
-/** @throws ReveilleError for a file that is none of Claude Code's, and for a task that is wrong */
+/** @throws ReveilleError for a file that is none of Claude's, and for a task that is wrong */
 export function claudeJobs(text: string, from: string, context: ImportContext): JobList {
-  const isTranscript = from.endsWith('.jsonl');
-  const tasks = isTranscript
-    ? tasksInTranscript(text, from)
-    : readPart(fileSchema, readJsonText(text, from), from, 'the file').tasks.map((task, at) =>
-        readPart(taskSchema, task, from, nameOfTask(task, at)),
-      );
+  if (from.endsWith('.jsonl')) {
+    const tasks = tasksInTranscript(text, from);
+    return { from, jobs: tasks.map((task) => jobOf(task, context, from)), notes: NOTES };
+  }
+  const file = fileSchema.safeParse(readJsonText(text, from)).data;
+  if (file === undefined) throw badFile(from);
+  if ('scheduledTasks' in file) {
+    const given = file.scheduledTasks as readonly unknown[];
+    return { from, jobs: given.map((task, at) => desktopJob(task, at, from, context)), notes: DESKTOP_NOTES };
+  }
+  const tasks = (file.tasks as readonly unknown[]).map((task, at) =>
+    readPart(taskSchema, task, from, nameOfTask(task, at)),
+  );
   return { from, jobs: tasks.map((task) => jobOf(task, context, from)), notes: NOTES };
 }
+
+const badFile = (from: string) =>
+  badJob(from, 'the file', 'it must have a list "tasks" (Claude Code) or "scheduledTasks" (the desktop app)');
 
 function nameOfTask(task: unknown, at: number): string {
   const id = z.looseObject({ id: idSchema }).safeParse(task).data?.id;

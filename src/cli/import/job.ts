@@ -51,6 +51,8 @@ export type ImportContext = {
   /** Commands become messages that wake the agent. */
   readonly asMessages: boolean;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The text of a file that a job names; `undefined` if it cannot be read. */
+  readonly read: (path: string) => string | undefined;
 };
 
 /** The key by which a second import finds the alarm of a job. */

@@ -1,4 +1,5 @@
-/** Cron jobs of OpenClaw's gateway: `~/.openclaw/cron/jobs.json`. */
+/** Cron jobs of OpenClaw's gateway: `~/.openclaw/cron/jobs.json`, or the state database of later versions. */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { isZone } from '../../kit/clock/zone.ts';
@@ -76,9 +77,12 @@ const NOTES = [
   'OpenClaw sends results to its channels; an alarm sends them to the channels of "reveille notify", and to those that --deliver names.',
 ];
 
-/** The file that an import without one reads. */
-export const openclawFile = ({ home, environment }: ImportContext): string =>
-  join(environment.OPENCLAW_STATE_DIR ?? join(home, '.openclaw'), 'cron', 'jobs.json');
+/** What an import without a file reads: the state database, if there is no file with jobs any more. */
+export function openclawFile({ home, environment }: ImportContext): string {
+  const folder = environment.OPENCLAW_STATE_DIR ?? join(home, '.openclaw');
+  const [file, database] = [join(folder, 'cron', 'jobs.json'), join(folder, 'state', 'openclaw.sqlite')];
+  return !existsSync(file) && existsSync(database) ? database : file;
+}
 
 type Timed = { time: JobTime; differs: string[] } | { omitted: string };
 

@@ -2,12 +2,14 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { claudeJobs } from './claude.ts';
 import { crontabJobs } from './crontab.ts';
 import type { ImportContext } from './job.ts';
 import { openclawJobs } from './openclaw.ts';
+import { openclawDatabaseText } from './openclaw-database.ts';
 import { type Planned, planImport } from './plan.ts';
 import { systemdJobs } from './systemd.ts';
 import { spanSeconds } from './systemd-time.ts';
@@ -15,7 +17,7 @@ import { spanSeconds } from './systemd-time.ts';
 const NOW = Date.parse('2026-12-01T10:20:30Z');
 const context: ImportContext = {
   ...{ now: NOW, zone: 'Europe/Berlin', home: '/home/ann', folder: '/home/ann/work' },
-  ...{ asMessages: false, environment: {} },
+  ...{ asMessages: false, environment: {}, read: () => undefined },
 };
 const utc = { ...context, zone: 'UTC' };
 
@@ -312,7 +314,7 @@ test('a task whose time has passed is skipped, and a wrong one names file, task 
   refused({ cron: '0 9 * * *', prompt: 'x', createdAt: NOW }, /^scheduled_tasks\.json, task 2: id is required/);
   assert.throws(() => claudeJobs('{', 'f.json', utc), { message: /^f\.json must be JSON .* nothing was imported$/ });
   assert.throws(() => claudeJobs('{"jobs":[]}', 'f.json', utc), {
-    message: /^f\.json, the file: tasks is required/,
+    message: /^f\.json, the file: it must have a list "tasks" \(Claude Code\) or "scheduledTasks"/,
   });
 });
 
@@ -348,6 +350,65 @@ test('the tasks of a session are read from its transcript', () => {
     ],
   );
   assert.deepEqual(nextOf(plans[1]!), ['2026-12-02T12:00:00Z']);
+});
+
+test('tasks of the desktop app are read with the prompts in their files', () => {
+  const skill = '---\nname: morning\ndescription: x\n---\n\nSummarise the inbox.\n';
+  const files: Readonly<Record<string, string>> = {
+    '/data/morning/SKILL.md': skill,
+    '/home/ann/.claude/scheduled-tasks/later/SKILL.md': 'Do it later',
+  };
+  const tasks = [
+    {
+      ...{ id: 'morning', cronExpression: '30 7 * * *', enabled: false, filePath: '/data/morning/SKILL.md' },
+      ...{ createdAt: NOW, model: 'claude-sonnet-4-6', cwd: '/work', permissionMode: 'acceptEdits' },
+    },
+    { id: 'later', fireAt: '2026-12-05T08:00:00Z', enabled: true },
+    { id: 'gone', cronExpression: '0 9 * * *' },
+    { id: 'past', fireAt: NOW - 1, prompt: 'x' },
+  ];
+  const options = { ...utc, read: (path: string) => files[path] };
+  const list = (given: readonly object[]) =>
+    planImport(
+      'claude',
+      claudeJobs(JSON.stringify({ scheduledTasks: given }), 'scheduled-tasks.json', options),
+      options,
+    );
+  const [morning, later, gone, past] = list(tasks);
+  assert.equal(morning?.alarm?.wake_message, 'Summarise the inbox.');
+  assert.equal(morning?.paused, true);
+  assert.deepEqual(nextOf(morning!)[0], '2026-12-02T07:30:00Z');
+  assert.deepEqual(morning?.differs, [
+    'it ran in /work; the alarm wakes your agent in its own folder',
+    'your agent must know the model claude-sonnet-4-6',
+    'permissionMode is not carried over ("acceptEdits")',
+  ]);
+  assert.deepEqual([later?.alarm?.wake_message, nextOf(later!)], ['Do it later', ['2026-12-05T08:00:00Z']]);
+  assert.match(gone?.not_imported ?? '', /its prompt is in no file SKILL\.md/);
+  assert.match(past?.not_imported ?? '', /which has passed/);
+  assert.throws(() => list([{ id: 'a', prompt: 'x' }]), { message: /task a: it must have cronExpression, or fireAt/ });
+});
+
+test("the jobs of OpenClaw's state database are read like its file", (t) => {
+  const path = join(temporaryFolder(t), 'openclaw.sqlite');
+  const db = new DatabaseSync(path);
+  db.exec('CREATE TABLE cron_jobs (job_id TEXT, job_json TEXT, enabled INTEGER, sort_order INTEGER)');
+  const insert = db.prepare('INSERT INTO cron_jobs VALUES (?, ?, ?, ?)');
+  const schedule = { kind: 'cron', expr: '0 7 * * *', tz: 'UTC' };
+  insert.run('b', JSON.stringify(job('b', schedule)), 0, 2);
+  insert.run('a', JSON.stringify(job('a', schedule)), 1, 1);
+  db.close();
+  const plans = planImport('openclaw', openclawJobs(openclawDatabaseText(path), path, context), context);
+  assert.deepEqual(
+    plans.map(({ id, paused }) => [id, paused]),
+    [
+      ['a', undefined],
+      ['b', true],
+    ],
+  );
+  writeFileSync(`${path}.db`, 'no database');
+  assert.throws(() => openclawDatabaseText(`${path}.db`), { message: /has no jobs of OpenClaw/ });
+  assert.throws(() => openclawDatabaseText('/nowhere.sqlite'), { message: /there is no \/nowhere\.sqlite/ });
 });
 
 const turn = { kind: 'agentTurn', message: 'Summarise the night.' };
