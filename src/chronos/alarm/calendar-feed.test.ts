@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import ICAL from 'ical.js';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { AlarmState } from './alarm.ts';
-import { calendarFeed } from './calendar-feed.ts';
+import { type CalendarFeedOptions, calendarFeedSteps } from './calendar-feed.ts';
 import { seriesOf } from './series.ts';
 import { NOW, setAlarm } from './testing/alarm-state.ts';
 
@@ -15,8 +15,11 @@ function alarm(body: Parameters<typeof setAlarm>[0]): AlarmState {
   const id = `01977777-0000-7000-8000-${String(++made).padStart(12, '0')}`;
   return { alarm: { ...given, id }, occurrences: occurrences.map((one) => ({ ...one, alarmId: id })) };
 }
-const feed = (states: readonly AlarmState[], messages = false) =>
-  calendarFeed(states, { now: NOW, calendars: undefined, messages, owner: 'ada' });
+function feed(states: readonly AlarmState[], messages = false): string {
+  const options: CalendarFeedOptions = { now: NOW, calendars: undefined, messages, owner: 'ada' };
+  const steps = calendarFeedSteps(states, options);
+  for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value;
+}
 
 /** The events by the independent reader. */
 function read(text: string) {
@@ -97,6 +100,10 @@ test('the end of a series is in its rule', () => {
   assert.equal(ends(cron('0 9 * * *', berlin, { max_fires: 4 })).length, 4);
   assert.equal(ends(cron('0 9 * * *', berlin, { max_fires: 4, ends_at: '2026-06-17T12:00:00Z' })).length, 2);
   assert.equal(ends(rule('RRULE:FREQ=DAILY;COUNT=5;BYHOUR=9;BYMINUTE=0;BYSECOND=0', berlin)).length, 5);
+  const counted = alarm(rule('RRULE:FREQ=DAILY;COUNT=1000;BYHOUR=9;BYMINUTE=0;BYSECOND=0', berlin));
+  assert.equal(read(feed([counted])).events.length, 50, 'an end that takes work to find is not searched for');
+  const atNoon = ends(rule('RRULE:FREQ=DAILY;UNTIL=20260617T070000Z;BYHOUR=9;BYMINUTE=0;BYSECOND=0', berlin));
+  assert.equal(atNoon.length, 2);
   const dated = ends(rule('RRULE:FREQ=DAILY;UNTIL=20260617;BYHOUR=9;BYMINUTE=0;BYSECOND=0', berlin));
   assert.deepEqual(dated, ['2026-06-16T07:00:00.000Z', '2026-06-17T07:00:00.000Z']);
 });

@@ -4,7 +4,7 @@
  * A series that fires at most once a day, at a time of day, is one event with a rule. The next fires of any other series
  * are an event each.
  */
-import { offsetAt } from '../../kit/clock/zone.ts';
+import { offsetAt, zoneOf } from '../../kit/clock/zone.ts';
 import {
   calendarFile,
   calendarText,
@@ -14,11 +14,11 @@ import {
   utcText,
 } from '../../kit/recurrence/calendar-text.ts';
 import { parseRecurrence, type Rule, WEEKDAYS } from '../../kit/recurrence/recurrence.ts';
-import { type AlarmState, scheduledOccurrence } from './alarm.ts';
+import { type Alarm, type AlarmState, scheduledOccurrence } from './alarm.ts';
 import { parseCron } from './cron.ts';
 import { isEvery } from './every.ts';
 import type { Calendars } from './holidays.ts';
-import { LAST_INSTANT, type Schedule } from './occurrence.ts';
+import { instantOfWall, LAST_INSTANT } from './occurrence.ts';
 import { optionsOf } from './options.ts';
 import { DEFAULT_TIMEZONE, seriesOf } from './series.ts';
 import { nextFireAt } from './view.ts';
@@ -112,21 +112,28 @@ function ruleOfLines(text: string, reading: number): string | undefined {
   return `${parts.join(';')}${impliedDay(rule, reading)}`;
 }
 
-/** Where a rule ends: an instant, a number of occurrences, or never; `undefined` if it takes both to say. */
-function endOf({ alarm }: AlarmState, series: Schedule, first: number): string | undefined {
-  const { rrule = '' } = optionsOf(alarm);
-  const endsItself = /(?:COUNT|UNTIL)=/i.test(rrule);
-  const until = alarm.endsAt ?? LAST_INSTANT;
-  const last = endsItself || alarm.endsAt !== null ? (series.latest(first - 1, until)?.at ?? first) : undefined;
-  const left = alarm.maxFires === null ? undefined : Math.max(1, alarm.maxFires - alarm.scheduledFires);
-  if (last !== undefined && left !== undefined) return undefined;
-  if (left !== undefined) return `;COUNT=${left}`;
-  return last === undefined ? '' : `;UNTIL=${utcText(last)}`;
+/** Where the rule of an alarm ends; `undefined` for a rule that counts, whose end takes too much work to find. */
+function untilOf(rrule: string | undefined, timezone: string): number | undefined {
+  const { count, until } = rrule === undefined ? {} : (parseRecurrence(rrule).rules[0] ?? {});
+  if (count !== undefined) return undefined;
+  if (until === undefined) return LAST_INSTANT;
+  if (until.zone?.toUpperCase() === 'UTC') return until.reading;
+  // A date as the end includes its day.
+  return instantOfWall(zoneOf(timezone), until.isDate ? until.reading + DAY_MS - 1000 : until.reading);
+}
+
+/** The end of a rule as its last part: an instant, a number of occurrences, or none; `undefined` if neither says it. */
+function endOf({ endsAt, maxFires, scheduledFires, options, timezone }: Alarm): string | undefined {
+  const ofRule = untilOf(optionsOf({ options }).rrule, timezone ?? DEFAULT_TIMEZONE);
+  if (ofRule === undefined) return undefined;
+  const until = Math.min(ofRule, endsAt ?? LAST_INSTANT);
+  const left = maxFires === null ? undefined : Math.max(1, maxFires - scheduledFires);
+  if (until === LAST_INSTANT) return left === undefined ? '' : `;COUNT=${left}`;
+  return left === undefined ? `;UNTIL=${utcText(until)}` : undefined;
 }
 
 /** The rule of a series from its next occurrence on; `undefined` if no rule of a calendar says the same. */
-function ruleOf(state: AlarmState, series: Schedule, first: number): string | undefined {
-  const { alarm } = state;
+function ruleOf(alarm: Alarm, first: number): string | undefined {
   const { rrule, holidays } = optionsOf(alarm);
   if (holidays !== undefined) return undefined;
   const timezone = alarm.timezone ?? DEFAULT_TIMEZONE;
@@ -137,7 +144,7 @@ function ruleOf(state: AlarmState, series: Schedule, first: number): string | un
   const isMoved =
     offsetAt(timezone, first - 1) < offsetAt(timezone, first) ||
     (ofCron !== undefined && reading % DAY_MS !== ofCron.minuteOfDay * 60_000);
-  const end = rule === undefined || isMoved ? undefined : endOf(state, series, first);
+  const end = rule === undefined || isMoved ? undefined : endOf(alarm);
   return end === undefined ? undefined : `${rule}${end}`;
 }
 
@@ -183,7 +190,7 @@ function eventsOf(state: AlarmState, options: CalendarFeedOptions): Event[] {
   if (alarm.kind === 'once') return [single(alarm.id, next)];
   const series = seriesOf(alarm, options.calendars);
   const first = scheduled.nominal;
-  const rule = ruleOf(state, series, first);
+  const rule = ruleOf(alarm, first);
   const timezone = alarm.timezone ?? DEFAULT_TIMEZONE;
   if (rule !== undefined) {
     const isUtc = timezone.toUpperCase() === 'UTC';
@@ -204,38 +211,55 @@ function eventsOf(state: AlarmState, options: CalendarFeedOptions): Event[] {
   return events;
 }
 
-/** @param states active alarms, the next to fire first */
-export function calendarFeed(states: readonly AlarmState[], options: CalendarFeedOptions): string {
-  const events: Event[] = [];
+/** Alarms and events of one step, about 2 ms: due alarms fire between two steps. */
+const STEP = 20;
+
+/**
+ * The calendar, in steps.
+ *
+ * @param states active alarms, the next to fire first
+ */
+export function* calendarFeedSteps(
+  states: readonly AlarmState[],
+  options: CalendarFeedOptions,
+): Generator<undefined, string> {
+  const texts: string[] = [];
+  const zones = new Map<string, { first: number; last: number }>();
+  let work = 0;
   for (const state of states) {
-    if (events.length >= MOST_EVENTS) break;
-    events.push(...eventsOf(state, options).slice(0, MOST_EVENTS - events.length));
+    if (texts.length >= MOST_EVENTS) break;
+    const events = eventsOf(state, options).slice(0, MOST_EVENTS - texts.length);
+    for (const { lines, zone, start } of events) {
+      texts.push(calendarFile(lines));
+      if (zone === undefined) continue;
+      const { first, last } = zones.get(zone) ?? { first: start, last: start };
+      zones.set(zone, { first: Math.min(first, start), last: Math.max(last, start) });
+    }
+    work += 1 + events.length;
+    if (work < STEP) continue;
+    work = 0;
+    yield;
   }
-  const zones = Map.groupBy(
-    events.filter(({ zone }) => zone !== undefined),
-    ({ zone }) => zone!,
-  );
-  const timezones = [...zones].flatMap(([zone, ofZone]) => {
-    const starts = ofZone.map(({ start }) => start);
-    return timezoneLines(zone, Math.min(...starts) - DAY_MS, Math.max(...starts));
-  });
+  const timezones: string[] = [];
+  for (const [zone, { first, last }] of zones) {
+    timezones.push(...timezoneLines(zone, first - DAY_MS, last));
+    yield;
+  }
   // A calendar must have a component.
-  const nothing = events.length === 0 ? timezoneLines('UTC', options.now, options.now) : [];
+  if (texts.length === 0) timezones.push(...timezoneLines('UTC', options.now, options.now));
   // The owner of an installation without a name is a UUID.
   const name = UUID.test(options.owner) ? 'Reveille' : calendarText(`Reveille: ${options.owner}`);
-  return calendarFile(
-    component('VCALENDAR', [
-      'VERSION:2.0',
-      'PRODID:-//Reveille//Upcoming//EN',
-      'CALSCALE:GREGORIAN',
-      'METHOD:PUBLISH',
-      `NAME:${name}`,
-      `X-WR-CALNAME:${name}`,
-      `REFRESH-INTERVAL;VALUE=DURATION:${REFRESH}`,
-      `X-PUBLISHED-TTL:${REFRESH}`,
-      ...timezones,
-      ...nothing,
-      ...events.flatMap(({ lines }) => lines),
-    ]),
-  );
+  const head = calendarFile([
+    'BEGIN:VCALENDAR',
+    'VERSION:2.0',
+    'PRODID:-//Reveille//Upcoming//EN',
+    'CALSCALE:GREGORIAN',
+    'METHOD:PUBLISH',
+    `NAME:${name}`,
+    `X-WR-CALNAME:${name}`,
+    `REFRESH-INTERVAL;VALUE=DURATION:${REFRESH}`,
+    `X-PUBLISHED-TTL:${REFRESH}`,
+    ...timezones,
+  ]);
+  return `${head}${texts.join('')}${calendarFile(['END:VCALENDAR'])}`;
 }

@@ -1,5 +1,6 @@
 /** `/calendar/{feed}` for calendar apps, and the routes of users about their feeds. */
 import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { PERSON_HEADER } from '../../wire/agent.ts';
@@ -8,7 +9,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { isByPerson } from '../../wire/set-by.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { calendarFeed } from '../alarm/calendar-feed.ts';
+import { calendarFeedSteps } from '../alarm/calendar-feed.ts';
 import { newFeed, readFeedAddress } from '../auth/calendar-feed.ts';
 import { authorOf } from '../auth/principal.ts';
 import type { CalendarFeed } from '../store/store.ts';
@@ -52,7 +53,10 @@ export function feedRoutes(app: HttpApp, service: ChronosService): void {
       });
     const { owner, messages } = feed;
     const states = await store.upcoming(owner, { limit: MOST_ALARMS });
-    const text = calendarFeed(states, { now, calendars, messages, owner });
+    const steps = calendarFeedSteps(states, { now, calendars, messages, owner });
+    let step = steps.next();
+    for (; !step.done; step = steps.next()) await nextTurn();
+    const text = step.value;
     const etag = `"${createHash('sha256').update(text).digest('base64url')}"`;
     const headers = { etag, 'cache-control': 'private, max-age=300' };
     const known = (c.req.header('if-none-match') ?? '').split(',').map((one) => one.trim().replace(/^W\//, ''));
