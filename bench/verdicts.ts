@@ -39,6 +39,8 @@ const STORES = [
   { system: 'reveille-postgres', store: 'PostgreSQL' },
 ] as const;
 
+const storeOf = (name: string): Store => (name === 'sqlite' ? 'SQLite' : 'PostgreSQL');
+
 export function judge({ target, store, limit, measured, at, write, note }: Bound): Verdict {
   const reached = measured !== null && (at === 'most' ? measured <= limit : measured >= limit);
   const verdict = {
@@ -365,7 +367,8 @@ function chronometricBounds({ starts, calls }: ChronometricResult): Bound[] {
 
 function consolesBounds({ rows, events = [] }: ConsolesResult): Bound[] {
   const arrivals = events.map(({ store, streams, perSecond, p99 }) => ({
-    target: `Events on ${store}, ${streams} streams at ${perSecond} fires per second: p99`,
+    target: `Events, ${streams} streams at ${perSecond} fires per second: p99`,
+    store: storeOf(store),
     limit: 200,
     measured: p99,
     at: 'most' as const,
@@ -383,27 +386,40 @@ function consolesBounds({ rows, events = [] }: ConsolesResult): Bound[] {
   return [...cost, ...arrivals];
 }
 
-const alarmsText = (alarms: number) => (alarms === 1 ? 'one alarm' : `${alarms} alarms`);
+/** `null` without figures. */
+const mostOf = (...values: (number | null)[]): number | null => {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : Math.max(...known);
+};
 
 function conditionsBounds({ events, checks }: ConditionsResult): Bound[] {
-  const arrivals = events
-    .filter(({ collected }) => !collected)
-    .map(({ store, alarms, p99 }) =>
-      bound(`An event at its wake, on ${store}, ${alarmsText(alarms)}: p99`, 100, p99, milliseconds),
-    );
-  const none = (target: string, measured: number) => bound(target, 0, measured, (value) => String(value));
-  const lost = events.map(({ store, alarms, collected, lost: missing, repeated }) =>
-    none(
-      `Events lost or repeated, on ${store}, ${alarmsText(alarms)}${collected ? ', collected' : ''}`,
-      missing + repeated,
-    ),
-  );
-  const costs = checks.flatMap(({ store, started, chronosdMs, routerMs }) => [
-    none(`Deliveries after checks that say no, on ${store}`, started),
-    ...(chronosdMs === null ? [] : [bound(`A check that says no, chronosd on ${store}`, 5, chronosdMs, milliseconds)]),
-    ...(routerMs === null ? [] : [bound(`A check that says no, router, on ${store}`, 5, routerMs, milliseconds)]),
-  ]);
-  return [...arrivals, ...lost, ...costs];
+  const none = (target: string, store: Store, measured: number): Bound => ({
+    ...{ target, store, limit: 0, measured, at: 'most', write: String },
+  });
+  const ofTime = (target: string, store: Store, limit: number, measured: number | null): Bound[] =>
+    measured === null ? [] : [{ target, store, limit, measured, at: 'most', write: (value) => `${ms(value)} ms` }];
+  return STORES.flatMap(({ store }) => {
+    const isOfStore = (row: { store: string }) => storeOf(row.store) === store;
+    const shapes = events.filter(isOfStore);
+    if (shapes.length === 0) return [];
+    const arrivals = shapes
+      .filter(({ collected }) => !collected)
+      .flatMap(({ alarms, p99 }) =>
+        ofTime(`A webhook at its wake, p99, for ${alarms === 1 ? 'one alarm' : `${alarms} alarms`}`, store, 100, p99),
+      );
+    const costs = checks.filter(isOfStore);
+    const wrong = [
+      ...shapes.map(({ lost, repeated }) => lost + repeated),
+      ...costs.map(({ started }) => started),
+    ].reduce((sum, each) => sum + each, 0);
+    return [
+      ...arrivals,
+      none('Webhooks lost or repeated, and deliveries after checks that say no', store, wrong),
+      ...costs.flatMap(({ chronosdMs, routerMs }) =>
+        ofTime('A check that says no, time of chronosd or of the router', store, 5, mostOf(chronosdMs, routerMs)),
+      ),
+    ];
+  });
 }
 
 /** Every target for which the results have figures. */

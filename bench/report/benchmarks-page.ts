@@ -13,7 +13,6 @@ In a checkout, after \`npm ci\`:
 npm run bench                                # about 80 minutes; writes this page and bench/results.md
 npm run bench -- --quick                     # about 5 minutes; prints, writes nothing
 npm run bench -- --only lateness,burst       # some workloads; the results of the others stay
-npm run bench -- --help
 \`\`\``;
 
 /** One line for each day. */
@@ -33,11 +32,10 @@ function introduction(report: Report): string {
 
 Reveille beside other schedulers on one machine: ${cpu}, ${cores} cores, ${memoryGigabytes.toFixed(0)} GB of memory.
 Load generator, target and database share the cores. [Results](../bench/results.md) has all tables,
-the methods and the settings; [capacity](operate/capacity.md) applies the figures. Measured:
+the methods and the settings; [capacity](operate/capacity.md) applies the figures. Compare only
+figures of one workload with each other. Measured:
 
-${dates(report)}
-
-Compare only figures of one workload with each other.`;
+${dates(report)}`;
 }
 
 /** A figure in bold misses its limit. */

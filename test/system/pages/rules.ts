@@ -352,7 +352,7 @@ export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
   [/^npm ci && npm test/, 'it would run itself'],
   [/^npm ci && npm run package|^npm install --global/, 'test/support/package.ts makes and installs the package'],
   [/--check-command/, 'it needs a sandbox, which not every computer has; test/end-to-end/checks.test.ts runs one'],
-  [/--on mcp:/, 'it needs an MCP server with events'],
+  [/--on (?:mcp:|'\{"source": "mcp")/, 'it needs an MCP server with events'],
   [/^npm run bench/, 'it takes minutes; bench/ has tests of its parts'],
   [/\bdocker\b/, 'no container engine runs here; test/system/deploy runs what is inside'],
   [/^fly\b/, 'there is no account; test/support/stand-ins/fake-fly.ts stands for the cloud'],
