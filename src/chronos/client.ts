@@ -39,6 +39,7 @@ import {
   RAW_ALARM_FIELDS,
 } from '../wire/alarm.ts';
 import { ALARM_STATUSES, type AlarmKind, type AlarmStatus } from '../wire/alarm-fields.ts';
+import type { CalendarFeedMade, CalendarFeedView } from '../wire/calendar-feed.ts';
 import { type ChronosEvent, type ChronosEventType, chronosEventSchema } from '../wire/chronos-event.ts';
 import { parseDid } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
@@ -159,6 +160,11 @@ export type ChronosClient = {
   listFires(id: string, query?: FireQuery, options?: CallOptions): Promise<FirePage>;
   /** The days of an installed calendar in a zone. @throws ReveilleError `not_found` if it is missing or unusable */
   getCalendar(name: string, query?: { timezone?: string }, options?: CallOptions): Promise<CalendarDays>;
+  /** An address at which calendar apps read the coming fires; only with a proof of a person. It is shown once. */
+  createFeed(feed: { name?: string; messages?: boolean }, options?: CallOptions): Promise<CalendarFeedMade>;
+  listFeeds(options?: CallOptions): Promise<CalendarFeedView[]>;
+  /** @throws ReveilleError `not_found` */
+  removeFeed(id: string, options?: CallOptions): Promise<CalendarFeedView>;
   /**
    * The events of the owner's alarms, over any number of connections, until the signal aborts. After `reset`, events may
    * be missing. @throws ReveilleError chronosd's permanent refusals
@@ -195,6 +201,7 @@ const READ_FIRST = lost('read the alarm before repeating it');
 const BACKFILL_AGAIN = lost('send it again, which adds no fire twice');
 const ROTATE_AGAIN = lost('rotate again with the same new key, which is harmless');
 const REOWN_AGAIN = lost('send it again, which moves the rest');
+const LIST_FEEDS = lost('list the calendar feeds before repeating it');
 const CANCEL_AGAIN = lost('cancel it again, which is harmless');
 
 /**
@@ -411,6 +418,21 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
       within(callOptions, async (signal) => {
         const call = callOf(CHRONOS_ROUTES.getCalendar, { name }, { query });
         return readAnswer(call, CHRONOS_ROUTES.getCalendar.data, await asPrincipal(call, signal));
+      }),
+    createFeed: (feed, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call = callOf(CHRONOS_ROUTES.createFeed, {}, { body: feed, sign, ifLost: LIST_FEEDS });
+        return readAnswer(call, CHRONOS_ROUTES.createFeed.data, await asPrincipal(call, signal));
+      }),
+    listFeeds: (callOptions) =>
+      within(callOptions, async (signal) => {
+        const call = callOf(CHRONOS_ROUTES.listFeeds, {});
+        return readAnswer(call, CHRONOS_ROUTES.listFeeds.data, await asPrincipal(call, signal)).feeds;
+      }),
+    removeFeed: (id, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call = callOf(CHRONOS_ROUTES.removeFeed, { id }, { ifLost: LIST_FEEDS });
+        return readAnswer(call, CHRONOS_ROUTES.removeFeed.data, await asPrincipal(call, signal));
       }),
     events,
     enrollAgent: (agent, callOptions) =>

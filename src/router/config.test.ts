@@ -23,7 +23,7 @@ test('the defaults match the contract', () => {
     listener: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
     public: {
       ...{ host: '127.0.0.1', port: 8087, allowedHosts: [], isBehindProxy: false, isTls: false, console: undefined },
-      url: undefined,
+      ...{ url: undefined, hasLanggraph: false },
       listener: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
       shares: { requestsPerMinute: 600, streams: 32, requests: 32 },
     },

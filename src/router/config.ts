@@ -61,6 +61,8 @@ export const routerSettingsSchema = z.object({
   ROUTER_CHRONOS_ADMIN_TOKEN: secretSetting.optional(),
   /** The executor's `EXECUTOR_TOKEN`, for the intents of such users. */
   ROUTER_EXECUTOR_TOKEN: secretSetting.optional(),
+  /** Serves the crons of LangGraph's client at /langgraph, for users' tokens; it requires `ROUTER_CONSOLE`, or `reveille up`. */
+  ROUTER_LANGGRAPH: switchSetting.default(false),
   /** The folder of its database; by default `router` below `REVEILLE_HOME`. */
   ROUTER_DATA_DIR: z.string().optional(),
   /** The folder of an installation. Data folders without a setting are below it. */
@@ -125,6 +127,8 @@ export type PublicConfig = Readonly<{
   isTls: boolean;
   /** The console and the daemons it queries besides the router; `undefined`: no console. */
   console: ConsoleConfig | undefined;
+  /** Whether LangGraph's client may set crons. */
+  hasLanggraph: boolean;
   /** The limits of one user. */
   shares: Readonly<{ requestsPerMinute: number; streams: number; requests: number }>;
 }>;
@@ -286,6 +290,7 @@ function publicConfig(values: z.output<typeof routerSettingsSchema>, settings: S
     isBehindProxy: values.ROUTER_PUBLIC_TLS !== undefined,
     isTls: values.ROUTER_PUBLIC_TLS !== undefined || values.ROUTER_PUBLIC_TLS_CERT !== undefined,
     console: consoleConfig(values),
+    hasLanggraph: values.ROUTER_LANGGRAPH,
     shares: {
       requestsPerMinute: values.ROUTER_PUBLIC_REQUESTS_PER_MINUTE,
       streams: values.ROUTER_PUBLIC_STREAMS_PER_USER,

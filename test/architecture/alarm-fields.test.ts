@@ -28,6 +28,8 @@ test('a field of an alarm is named by the table, its migrations, and the code th
     'src/chronos/store/sqlite/migrations/0013-hot-rows.sql',
     'src/chronos/store/store.ts',
     'src/cli/commands/up.ts',
+    // WakeSystem of a timer.
+    'src/cli/import/systemd.ts',
     'src/cli/tree/alarm.ts',
     'src/cli/tree/upkeep.ts',
     'src/wire/alarm-fields.ts',

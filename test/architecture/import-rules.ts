@@ -11,6 +11,7 @@ const SYSTEMS = [
   'mcp-http',
   'a2a',
   'oauth-server',
+  'langgraph',
   'agents/neo',
   'executor',
   'executor-mcp',

@@ -8,7 +8,7 @@ const SRC = join(import.meta.dirname, '..', '..', 'src');
 
 /** Variables of the operating system, of connected clients, and between parts of Reveille. */
 const NOT_SETTINGS =
-  /^(?:PATH|HOME|XDG_\w+|DBUS_\w+|DISPLAY|WAYLAND_DISPLAY|TERM|USER|TZ|GITHUB_TOKEN|NAME|APPDATA|LOCALAPPDATA|CLAUDE_CONFIG_DIR|CODEX_HOME|GEMINI_CLI_HOME)$/;
+  /^(?:PATH|HOME|XDG_\w+|DBUS_\w+|DISPLAY|WAYLAND_DISPLAY|TERM|USER|TZ|GITHUB_TOKEN|NAME|APPDATA|LOCALAPPDATA|CLAUDE_CONFIG_DIR|CODEX_HOME|GEMINI_CLI_HOME|OPENCLAW_STATE_DIR)$/;
 
 test('docs/reference/settings.md names every variable that the code reads; "npm run schemas" writes it anew', () => {
   const page = settingsPage();

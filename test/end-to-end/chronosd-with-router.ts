@@ -20,6 +20,7 @@ import { silentLogger } from '../../src/kit/log/log.ts';
 import type { Sandbox } from '../../src/kit/process/isolation.ts';
 import { parseRouterConfig } from '../../src/router/config.ts';
 import { startRouter } from '../../src/router/daemon.ts';
+import type { ServicesOf } from '../../src/router/public/listener.ts';
 import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../src/router/testing/bench.ts';
 import type { FireView } from '../../src/wire/alarm.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
@@ -40,7 +41,15 @@ export async function openChronosdWithRouter(
   t: TestContext,
   environment: NodeJS.ProcessEnv = process.env,
   settings: Readonly<Record<string, string>> = {},
-  { routerSettings = {}, sandbox }: { routerSettings?: Readonly<Record<string, string>>; sandbox?: Sandbox } = {},
+  {
+    routerSettings = {},
+    sandbox,
+    servicesOf,
+  }: {
+    routerSettings?: Readonly<Record<string, string>>;
+    sandbox?: Sandbox;
+    servicesOf?: ServicesOf;
+  } = {},
 ) {
   const folder = realpathSync(temporaryFolder(t));
   let chronos: RunningChronos | undefined;
@@ -52,7 +61,7 @@ export async function openChronosdWithRouter(
       ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN, ...routerSettings },
     }),
     sandbox,
-    ...{ clock: systemClock, log: silentLogger, version: '0.0.0', environment },
+    ...{ clock: systemClock, log: silentLogger, version: '0.0.0', environment, servicesOf },
     chronosUrl: () => chronosUrl,
   });
   const openChronos = async () => {
@@ -85,6 +94,7 @@ export async function openChronosdWithRouter(
     folder,
     work: join(folder, 'work'),
     routerUrl: router.url,
+    publicUrl: router.public.url,
     get chronosUrl() {
       return chronosUrl!;
     },

@@ -471,6 +471,25 @@ class GetCalendarResult(TypedDict):
     days: list[str]
 
 
+class CreateFeedResult(TypedDict):
+    id: str
+    name: str
+    messages: bool
+    created_at: str
+    address: str
+
+
+class ListFeedsResultFeed(TypedDict):
+    id: str
+    name: str
+    messages: bool
+    created_at: str
+
+
+class ListFeedsResult(TypedDict):
+    feeds: list[ListFeedsResultFeed]
+
+
 class HookResult(TypedDict):
     recorded: int
     known: int
@@ -543,6 +562,18 @@ class ChronosdRoutes(Caller):
         """The days of an installed calendar, from yesterday on."""
         return cast("GetCalendarResult", self._call("GET", f"/v1/calendars/{quoted(name)}", query={"timezone": timezone}, proven=True))
 
+    def create_feed(self, *, name: str | Unset = UNSET, messages: bool | Unset = UNSET) -> CreateFeedResult:
+        """An address at which calendar apps read your coming fires; only for a person."""
+        return cast("CreateFeedResult", self._call("POST", "/v1/calendar-feeds", body={"name": name, "messages": messages}, proven=True))
+
+    def list_feeds(self) -> ListFeedsResult:
+        """Your calendar feeds, without their addresses."""
+        return cast("ListFeedsResult", self._call("GET", "/v1/calendar-feeds", proven=True))
+
+    def remove_feed(self, id: str) -> ListFeedsResultFeed:
+        """Revoke a calendar feed: its address answers 404."""
+        return cast("ListFeedsResultFeed", self._call("DELETE", f"/v1/calendar-feeds/{quoted(id)}", proven=True))
+
     def hook(self, hook_id: str) -> HookResult:
         """An event for an alarm, from a sender that its signature or its secret address proves."""
         return cast("HookResult", self._call("POST", f"/hooks/{quoted(hook_id)}"))
@@ -558,6 +589,10 @@ class ChronosdRoutes(Caller):
     def heartbeat_signal(self, hook_id: str, signal: str) -> HookResult:
         """A signal of an expected program: start, log, fail, or its exit status."""
         return cast("HookResult", self._call("GET", f"/hooks/{quoted(hook_id)}/{quoted(signal)}"))
+
+    def calendar_feed(self, feed: str) -> Any:
+        """The coming fires of a user, as an iCalendar file, for an app that has the secret address."""
+        return cast("Any", self._call("GET", f"/calendar/{quoted(feed)}"))
 
     def health(self) -> HealthResult:
         """The process is alive."""

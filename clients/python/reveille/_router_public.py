@@ -255,6 +255,10 @@ class AgentRoutes(Caller):
         """A signal of an expected program: start, log, fail, or its exit status."""
         return cast("HookResult", self._call("GET", f"/hooks/{quoted(hook_id)}/{quoted(signal)}"))
 
+    def calendar_feed(self, feed: str) -> Any:
+        """The coming fires of a user, as an iCalendar file, for an app that has the secret address."""
+        return cast("Any", self._call("GET", f"/calendar/{quoted(feed)}"))
+
     def health(self) -> HealthResult:
         """The process is alive."""
         return cast("HealthResult", self._call("GET", "/healthz"))

@@ -32,6 +32,13 @@ import {
   fireListQuerySchema,
   fireListSchema,
 } from '../../wire/alarm.ts';
+import {
+  calendarFeedCreateSchema,
+  calendarFeedListSchema,
+  calendarFeedMadeSchema,
+  calendarFeedSchema,
+  FEED_ROUTES,
+} from '../../wire/calendar-feed.ts';
 import { chronosEventQuerySchema, chronosEventSchema } from '../../wire/chronos-event.ts';
 import { HOOK_ROUTES } from '../../wire/hook.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
@@ -168,6 +175,28 @@ export const CHRONOS_ROUTES = {
     query: calendarQuerySchema,
     data: calendarSchema,
   },
+  createFeed: {
+    method: 'post',
+    path: '/v1/calendar-feeds',
+    summary: 'an address at which calendar apps read your coming fires; only for a person',
+    credential: 'principal',
+    body: calendarFeedCreateSchema,
+    data: calendarFeedMadeSchema,
+  },
+  listFeeds: {
+    method: 'get',
+    path: '/v1/calendar-feeds',
+    summary: 'your calendar feeds, without their addresses',
+    credential: 'principal',
+    data: calendarFeedListSchema,
+  },
+  removeFeed: {
+    method: 'delete',
+    path: '/v1/calendar-feeds/{id}',
+    summary: 'revoke a calendar feed: its address answers 404',
+    credential: 'principal',
+    data: calendarFeedSchema,
+  },
   events: {
     method: 'get',
     path: '/v1/events',
@@ -185,6 +214,7 @@ export const CHRONOS_ROUTES = {
     data: turnReportsRecordedSchema,
   },
   ...HOOK_ROUTES,
+  ...FEED_ROUTES,
   usageOfTurns: {
     method: 'post',
     path: '/internal/usage',

@@ -5,6 +5,7 @@ import type { ListenerSettings } from '../../kit/http/listener-settings.ts';
 import { type MetricsPage, metricsRoute } from '../../kit/http/metrics-route.ts';
 import { type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { isFeed } from '../../wire/calendar-feed.ts';
 import { isHook } from '../../wire/hook.ts';
 import { VERSION } from '../../wire/version.ts';
 import { OverBound } from '../store/limits.ts';
@@ -15,6 +16,7 @@ import { alarmRoutes } from './alarm-routes.ts';
 import { backfillRoute } from './backfill-route.ts';
 import { calendarRoute } from './calendar-route.ts';
 import { type EventService, eventRoutes } from './event-routes.ts';
+import { feedRoutes } from './feed-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
 import { hookRoutes } from './hook-routes.ts';
 import { refuseQuery } from './no-arguments.ts';
@@ -70,7 +72,7 @@ export function startChronosServer({
     log,
     clock,
     ready,
-    isOpen: isHook,
+    isOpen: (target) => isHook(target) || isFeed(target),
     routes: (app) => {
       if (metrics) metricsRoute(app, CHRONOS_ROUTES.metrics, { ...metrics, tokenName: 'CHRONOS_METRICS_TOKEN' });
       if (!service) return;
@@ -93,6 +95,7 @@ export function startChronosServer({
       alarmRoutes(app, service);
       backfillRoute(app, service);
       calendarRoute(app, service);
+      feedRoutes(app, service);
       alarmListRoutes(app, service);
       fireRoutes(app, service);
       hookRoutes(app, service, { log, onUnproved });

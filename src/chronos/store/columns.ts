@@ -6,7 +6,7 @@ import { COLUMN_FIELDS, type FieldType, fieldOf, memberOf } from '../../wire/ala
 import type { Alarm, Attempt, Occurrence } from '../alarm/alarm.ts';
 import type { StoredTurnReport } from '../alarm/fire-history.ts';
 import type { StoredEvent } from './event-rows.ts';
-import type { AgentKey } from './store.ts';
+import type { AgentKey, CalendarFeed } from './store.ts';
 
 /**
  * The type in PostgreSQL. `bytes` is a text that may contain U+0000, which a text column cannot store: its UTF-8 form
@@ -113,6 +113,15 @@ export const AGENT_KEY_COLUMNS: Columns<AgentKey> = {
   source: text('source'),
   enrolledAt: bigint('enrolled_at'),
   revokedAt: bigint('revoked_at'),
+};
+
+export const CALENDAR_FEED_COLUMNS: Columns<CalendarFeed> = {
+  owner: text('owner'),
+  id: text('id'),
+  name: text('name'),
+  digest: text('digest'),
+  messages: { name: 'messages', type: 'switch' },
+  createdAt: bigint('created_at'),
 };
 
 /** Limits the number of open alarms of an owner, and the stored amount. */

@@ -173,6 +173,20 @@ export type KeyRotationResult =
 /** Revoked keys that a rotation leaves of an owner; older ones are deleted. */
 export const MOST_REVOKED_KEYS = 50;
 
+/** An address at which calendar apps read the alarms of an owner. */
+export type CalendarFeed = {
+  owner: string;
+  /** Twelve hex digits. */
+  id: string;
+  /** A name for people. */
+  name: string;
+  /** SHA-256 of the secret in the address, in hex. */
+  digest: string;
+  /** Whether the messages of alarms are in it. */
+  messages: boolean;
+  createdAt: number;
+};
+
 /** How many alarms a call of {@link AlarmStore.moveAlarms} moves. */
 export const MOVE_STEP = 500;
 
@@ -432,6 +446,15 @@ export type AlarmStore = {
    * that is accepted already stays, with the better source.
    */
   rotateKey(rotation: KeyRotation): Promise<KeyRotationResult>;
+
+  /** The calendar feeds of an owner, oldest first. */
+  feedsOf(owner: string): Promise<CalendarFeed[]>;
+
+  /** Stores a feed, unless its owner has `most` already. Replicas may exceed it by one each. @returns whether it did */
+  addFeed(feed: CalendarFeed, most: number): Promise<boolean>;
+
+  /** Deletes a feed of an owner and returns it; `undefined` if the owner has none with this id. */
+  removeFeed(owner: string, id: string): Promise<CalendarFeed | undefined>;
 
   /** How many alarms of an owner are active or paused. */
   countOpen(owner: string): Promise<number>;

@@ -138,6 +138,18 @@ export function alarmClient(context: CliContext, person?: string): ChronosClient
   });
 }
 
+/** Whether {@link alarmClient} proves a person: chronosd is on this computer, with its operator's token. */
+export function provesPerson(context: Pick<CliContext, 'home' | 'settings'>, person: string | undefined): boolean {
+  if (person === undefined || parseSettings(schema, context.settings).CHRONOS_ADMIN_TOKEN === undefined) return false;
+  try {
+    return findChronos(context).local;
+  } catch (error) {
+    // Without a token for chronosd, no alarm can be set either.
+    if (error instanceof ReveilleError) return true;
+    throw error;
+  }
+}
+
 /** Every key that chronosd accepts. */
 export async function* eachKey(client: Pick<ChronosClient, 'listAgents'>): AsyncGenerator<EnrolledKey> {
   let cursor: string | undefined;

@@ -36,7 +36,7 @@ const VOUCHED_ELSEWHERE =
   'This server does not have your approver’s key: vouch for and revoke passkeys on the computer with your key: reveille approver';
 
 /** Alarms, with the key that is derived from the user's token. */
-function alarmsOf(
+export function alarmsOf(
   { clock }: CliContext,
   { chronosUrl, chronosToken }: ConsoleConfig,
   person: ConnectingClient,

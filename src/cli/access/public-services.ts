@@ -244,3 +244,9 @@ export function fleetServices(
   });
   return besides(oauth, (parts) => createMcpHttp({ config, ...parts, open, clock }));
 }
+
+/** Several services as one; `undefined` without any. */
+export function joinedServices(...all: readonly (ServicesOf | undefined)[]): ServicesOf | undefined {
+  const given = all.filter((servicesOf) => servicesOf !== undefined);
+  return given.length === 0 ? undefined : (parts) => given.flatMap((servicesOf) => servicesOf(parts));
+}

@@ -94,3 +94,19 @@ test('chronosd gives the days of a calendar, from yesterday on, to programs else
   await assert.rejects(house.client.getCalendar('..%2Fdays'), /no usable calendar/);
   await assert.rejects(days('Mars/Base'), /timezone/);
 });
+
+test('a calendar feed is added, its address is printed once, and it is revoked', async () => {
+  assert.match(await house.run('calendar', 'feed', 'list'), /^No calendar feeds; add one with/);
+  const added = await house.run('calendar', 'feed', 'add', 'phone');
+  assert.match(added, /^Subscribe to this address in a calendar app; it is not shown again \(phone, labels\):\n/);
+  const [address = ''] = /http:\S+\.ics/.exec(added) ?? [];
+  assert.ok(address.startsWith(`${house.router.public.url}/calendar/`), added);
+  const { id } = JSON.parse(await house.run('calendar', 'feed', 'add', '--messages', '--json'));
+  const listed = await house.run('calendar', 'feed', 'list');
+  assert.match(listed, /^ID +SINCE +SHOWS +NAME\n/);
+  assert.match(listed, new RegExp(`${id} .* labels, messages +calendar\n`));
+  assert.doesNotMatch(listed, /\.ics/);
+  assert.match(await house.run('calendar', 'feed', 'revoke', id.slice(0, 6)), /^Revoked calendar of .*ends now\n$/);
+  const again = await house.attempt(['calendar', 'feed', 'revoke', id]);
+  assert.match(again.stderr, /no calendar feed has this id/);
+});

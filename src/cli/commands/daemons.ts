@@ -37,22 +37,28 @@ export async function router(context: CliContext): Promise<void> {
   const { environment, clock } = context;
   const sandbox = machineSandbox(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
-  const [{ a2aServices }, { fleetAlarms, fleetIssuers, fleetServices }, { fleetOauth }] = await Promise.all([
-    import('../access/a2a.ts'),
-    import('../access/public-services.ts'),
-    import('../access/oauth-server.ts'),
-  ]);
+  const [{ a2aServices }, { fleetAlarms, fleetIssuers, fleetServices, joinedServices }, { fleetOauth }, langgraph] =
+    await Promise.all([
+      import('../access/a2a.ts'),
+      import('../access/public-services.ts'),
+      import('../access/oauth-server.ts'),
+      config.public.hasLanggraph ? import('../access/langgraph.ts') : undefined,
+    ]);
   const oauth = fleetOauth(context, config.public);
   const pagesOf = config.public.console && fleetConsole(context, config.public, oauth);
-  const mcp = fleetServices(context, config, oauth);
   const a2a = await a2aServices(context, {
     ...{ router: config, alarmsOf: fleetAlarms(context, config), needsGrant: true },
     ...{ issuers: fleetIssuers(context, oauth), level: 'info' },
   });
+  const servicesOf = joinedServices(
+    fleetServices(context, config, oauth),
+    a2a,
+    langgraph?.fleetLanggraph(context, config.public),
+  );
   await runDaemon(context, 'router', (log) =>
     startRouter({
       ...{ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log, pagesOf },
-      servicesOf: (parts) => [...(mcp?.(parts) ?? []), ...(a2a?.(parts) ?? [])],
+      servicesOf,
     }),
   );
 }

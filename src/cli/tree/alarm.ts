@@ -5,6 +5,8 @@ import type { BackfillFlags } from '../commands/alarm-backfill.ts';
 import type { PreviewFlags } from '../commands/alarm-preview.ts';
 import type { EditFlags, SetFlags } from '../commands/alarm-set.ts';
 import type { WatchFlags } from '../commands/alarm-watch.ts';
+import type { FeedFlags } from '../commands/calendar-feed.ts';
+import type { ImportFlags } from '../commands/import.ts';
 import { FLAGGED_FIELDS, type FlaggedField, fieldOptions } from '../flags/alarm-flags.ts';
 import { CONDITION_GROUPS, partOptions } from '../flags/condition-flags.ts';
 import { addCommand, addGroup } from './command.ts';
@@ -81,10 +83,15 @@ const ACTIONS: Readonly<Record<AlarmAction, string>> = {
 
 export function addCalendar(program: Command): void {
   const load = () => import('../commands/calendar.ts');
-  const calendar = addGroup(program, 'calendar', 'install calendars of days on which alarms do not fire', [
-    'reveille calendar add de-berlin holidays.ics',
-    'reveille alarm set "Stand-up" "every weekday at 8:55" --holidays de-berlin',
-  ]);
+  const calendar = addGroup(
+    program,
+    'calendar',
+    'install calendars of days on which alarms do not fire, and add feeds for calendar apps',
+    [
+      'reveille calendar add de-berlin holidays.ics',
+      'reveille alarm set "Stand-up" "every weekday at 8:55" --holidays de-berlin',
+    ],
+  );
   addCommand(calendar, {
     usage: 'add <name> <file>',
     summary: 'install an iCalendar file (.ics); replaces one with this name',
@@ -102,6 +109,47 @@ export function addCalendar(program: Command): void {
     summary: 'remove a calendar; its alarms then fire on its days too',
     examples: ['reveille calendar remove de-berlin'],
     run: async (context, _flags, [name]) => (await load()).calendarRemove(context, name!),
+  });
+  const feeds = () => import('../commands/calendar-feed.ts');
+  const feed = addGroup(calendar, 'feed', 'let calendar apps show when your alarms fire', [
+    'reveille calendar feed add phone',
+    'reveille calendar feed list',
+  ]);
+  addCommand<FeedFlags>(feed, {
+    usage: 'add [name]',
+    summary: 'add a feed and print its secret address, once',
+    examples: ['reveille calendar feed add phone', 'reveille calendar feed add desk --messages'],
+    options: (command) => command.option('--messages', 'show the messages of alarms, not only their labels'),
+    run: async (context, flags, [name]) => (await feeds()).feedAdd(context, flags, name),
+  });
+  addCommand(feed, {
+    usage: 'list',
+    summary: 'list your feeds',
+    examples: ['reveille calendar feed list', 'reveille calendar feed list --json'],
+    run: async (context) => (await feeds()).feedList(context),
+  });
+  addCommand(feed, {
+    usage: 'revoke <id>',
+    summary: 'revoke a feed: its address ends',
+    examples: ['reveille calendar feed revoke 0123456789ab'],
+    run: async (context, _flags, [id]) => (await feeds()).feedRevoke(context, id!),
+  });
+}
+
+export function addImport(program: Command): void {
+  addCommand<ImportFlags>(program, {
+    usage: 'import <source> [file]',
+    summary: 'show the jobs of openclaw, claude, crontab or systemd as alarms, and set them with --apply',
+    examples: ['reveille import crontab', 'reveille import openclaw ~/.openclaw/cron/jobs.json --apply'],
+    options: (command) =>
+      command
+        .option('--apply', 'set the alarms; an import that is repeated sets none twice')
+        .option('--zone <name>', "time zone of jobs that name none (default: this machine's)")
+        .option('--conversation <id>', 'conversation of the alarms (default: one of their own)')
+        .option('--as-messages', 'commands wake your agent as a message, instead of being run')
+        .option('--as <name>', 'name of the author of the alarms (default: the logged-in user)'),
+    run: async (context, flags, [source, file]) =>
+      (await import('../commands/import.ts')).importJobs(context, flags, source!, file),
   });
 }
 

@@ -2,7 +2,7 @@
 import type { Command, Help } from 'commander';
 import { VERSION } from '../../wire/version.ts';
 import type { CliProcess } from '../cli-process.ts';
-import { addAlarm, addCalendar } from './alarm.ts';
+import { addAlarm, addCalendar, addImport } from './alarm.ts';
 import { StrictCommand } from './command.ts';
 import { addDaemons } from './daemons.ts';
 import { addAgent, addApprover, addClient, addSubmitter, addUser } from './identity.ts';
@@ -45,6 +45,7 @@ export function buildProgram(process: CliProcess): Command {
   addStatus(program);
   addAlarm(program);
   addCalendar(program);
+  addImport(program);
   addChat(program);
   addLog(program);
   addConnect(program);
@@ -86,7 +87,7 @@ const TOPICS: readonly (readonly [topic: string, about: string, names: readonly 
   [
     'agents',
     'machines, memory, tools and the time of the user',
-    ['machine', 'agent', 'memory', 'tools', 'time', 'profile', 'calendar'],
+    ['machine', 'agent', 'memory', 'tools', 'time', 'profile', 'calendar', 'import'],
   ],
   ['approvals', 'keys, policies and receipts', ['approver', 'submitter', 'policy', 'receipt']],
   [

@@ -26,7 +26,7 @@ import { VERSION } from '../../wire/version.ts';
 import { a2aServices } from '../access/a2a.ts';
 import { eachKey } from '../access/chronos.ts';
 import { executorAdminAt } from '../access/executor.ts';
-import { localAlarms, localIssuers, localServices } from '../access/public-services.ts';
+import { joinedServices, localAlarms, localIssuers, localServices } from '../access/public-services.ts';
 import { ensureCredential } from '../access/router.ts';
 import { hoursOfUser } from '../access/user-hours.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
@@ -179,11 +179,17 @@ async function startOwnRouter(
 ): Promise<RunningRouter> {
   const config = parseRouterConfig({ ...settings, ROUTER_WAKE_TOKEN: settings.CHRONOS_WAKE_TOKEN });
   const log = await context.log('router', 'error');
-  const mcp = localServices(context, identity.owner, console?.oauth);
+  const langgraph = config.public.hasLanggraph ? await import('../access/langgraph.ts') : undefined;
+  const { owner } = identity;
   const a2a = await a2aServices(context, {
-    ...{ router: config, alarmsOf: localAlarms(context, identity.owner), needsGrant: false },
-    ...{ issuers: localIssuers(context, identity.owner, console?.oauth), startAfter, level: 'error' },
+    ...{ router: config, alarmsOf: localAlarms(context, owner), needsGrant: false },
+    ...{ issuers: localIssuers(context, owner, console?.oauth), startAfter, level: 'error' },
   });
+  const servicesOf = joinedServices(
+    localServices(context, owner, console?.oauth),
+    a2a,
+    langgraph?.localLanggraph(context, owner),
+  );
   return namingPort('router', () =>
     startRouter({
       config,
@@ -194,8 +200,7 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pagesOf: console?.pagesOf },
-      servicesOf: (parts) => [...(mcp?.(parts) ?? []), ...(a2a?.(parts) ?? [])],
+      ...{ onWake, pagesOf: console?.pagesOf, servicesOf },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );

@@ -12,6 +12,7 @@ import {
   passkeyChallenge,
   receiptFile,
 } from './approvals.ts';
+import { addFeed, feedsScreen, revokeFeed } from './calendar-feeds.ts';
 import { chatScreen, conversationScreen, sendMessage, stopTurn } from './chat.ts';
 import { clientsScreen, revokeClient } from './clients.ts';
 import { dayScreen } from './day.ts';
@@ -29,6 +30,9 @@ const post = (path: string, screen: Screen): ScreenRoute => ({ method: 'POST', p
 
 export const SCREEN_ROUTES: readonly ScreenRoute[] = [
   get('upcoming', upcomingScreen),
+  get('upcoming/calendar', feedsScreen),
+  post('upcoming/calendar', addFeed),
+  post('upcoming/calendar/revoke', revokeFeed),
   get('alarms', alarmsScreen),
   get('alarms/new', newAlarmScreen),
   post('alarms/new', setAlarm),

@@ -323,7 +323,7 @@ export async function upcomingScreen(context: RequestContext): Promise<Page> {
   const alarms = due.filter(({ kind }) => kind !== 'event');
   await backend.readCalendars?.(alarms);
   const looksAt = ['alarms', 'machines'];
-  const add = html`<a class="button primary" href="alarms/new" data-key="n">New alarm</a>`;
+  const add = html`<a class="button" href="upcoming/calendar">Calendar feeds</a><a class="button primary" href="alarms/new" data-key="n">New alarm</a>`;
   if (alarms.length === 0) {
     const next = html`Create an <a href="alarms/new">alarm</a>, or ask your agent in the <a href="chat">chat</a> to set one. Fired alarms are under <a href="alarms?status=fired">Alarms</a>.`;
     return {

@@ -1,10 +1,11 @@
-/** Webhooks on their way to chronosd, which verifies them. The router reads nothing of them. */
+/** Webhooks and reads of calendar feeds on their way to chronosd, which verifies them. The router reads nothing of them. */
 
 import type { Clock } from '../../kit/clock/clock.ts';
 import { bodyBytes } from '../../kit/http/body.ts';
 import { exchange } from '../../kit/http/exchange.ts';
 import type { HttpContext } from '../../kit/http/handlers.ts';
 import type { Transport } from '../../kit/http/plain-transport.ts';
+import { FEED_ANSWER_HEADERS, FEED_MAX_BYTES, FEED_REQUEST_HEADERS } from '../../wire/calendar-feed.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { HOOK_HEADERS } from '../../wire/hook.ts';
 
@@ -16,11 +17,34 @@ export type HookForwarding = { chronosUrl: () => string | undefined; transport: 
 
 const unavailable = (why: string) => new ReveilleError('unavailable', why, { retryAfterSeconds: 5 });
 
+type Passage = {
+  readonly requestHeaders: readonly string[];
+  readonly answerHeaders: readonly string[];
+  readonly maxBytes: number;
+  /** What a sender is told when chronosd does not answer. */
+  readonly unanswered: string;
+};
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+const HOOK: Passage = {
+  requestHeaders: HOOK_HEADERS,
+  answerHeaders: ['retry-after'],
+  maxBytes: ANSWER_BYTES,
+  unanswered: 'chronosd did not answer; send the event again',
+};
+const FEED: Passage = {
+  requestHeaders: FEED_REQUEST_HEADERS,
+  answerHeaders: FEED_ANSWER_HEADERS,
+  maxBytes: FEED_MAX_BYTES,
+  unanswered: 'chronosd did not answer; read the calendar again later',
+};
+
 /** Passes a request on, and answers with chronosd's answer. */
-export async function passHookOn(c: HttpContext, { chronosUrl, transport, clock }: HookForwarding): Promise<Response> {
+async function passOn(c: HttpContext, passage: Passage, { chronosUrl, transport, clock }: HookForwarding) {
   const base = chronosUrl();
   if (base === undefined) throw unavailable('this router knows no chronosd; its operator sets ROUTER_CHRONOS_URL');
-  const headers = HOOK_HEADERS.flatMap((name) => {
+  const headers = passage.requestHeaders.flatMap((name) => {
     const value = c.req.header(name);
     return value === undefined ? [] : [[name, value] as const];
   });
@@ -29,14 +53,25 @@ export async function passHookOn(c: HttpContext, { chronosUrl, transport, clock 
     url: new URL(c.env.incoming.url ?? '/', base),
     headers: Object.fromEntries(headers),
     ...(c.req.method === 'POST' && { body: new Uint8Array(bodyBytes(c)) }),
-    maxBytes: ANSWER_BYTES,
+    maxBytes: passage.maxBytes,
     limit: { clock, ms: TIMEOUT_MS },
   });
-  if (answer.result !== 'answered') throw unavailable('chronosd did not answer; send the event again');
+  if (answer.result !== 'answered') throw unavailable(passage.unanswered);
   const { status, body } = answer;
-  const retryAfter = answer.headers['retry-after'];
-  return c.newResponse(new Uint8Array(body), status as 200, {
-    'content-type': 'application/json; charset=utf-8',
-    ...(typeof retryAfter === 'string' && { 'retry-after': retryAfter }),
+  const passed = passage.answerHeaders.flatMap((name) => {
+    const value = answer.headers[name];
+    return typeof value === 'string' ? [[name, value] as const] : [];
   });
+  const given = { 'content-type': JSON_TYPE, ...Object.fromEntries(passed) };
+  return status === 304
+    ? c.newResponse(null, 304, Object.fromEntries(passed))
+    : c.newResponse(new Uint8Array(body), status as 200, given);
 }
+
+/** Webhooks and heartbeats. */
+export const passHookOn = (c: HttpContext, forwarding: HookForwarding): Promise<Response> =>
+  passOn(c, HOOK, forwarding);
+
+/** Reads of calendar feeds. */
+export const passFeedOn = (c: HttpContext, forwarding: HookForwarding): Promise<Response> =>
+  passOn(c, FEED, forwarding);

@@ -8,6 +8,7 @@ import { addressOf, isLoopback } from '../../kit/http/connections.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { type Fallback, type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
 import { rightsOf } from '../../kit/identity/person-rights.ts';
+import { FEED_ROUTE, isFeed } from '../../wire/calendar-feed.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { HOOK_ROUTES, isHook } from '../../wire/hook.ts';
 import { consoleCodeRequestSchema } from '../../wire/person.ts';
@@ -16,7 +17,7 @@ import type { RouterConfig } from '../config.ts';
 import type { StateSignal } from '../machines/state-signal.ts';
 import { agentTransport } from './agent-transport.ts';
 import { CODE_SECONDS, type ConsoleRows } from './console-rows.ts';
-import { type HookForwarding, passHookOn } from './hooks.ts';
+import { type HookForwarding, passFeedOn, passHookOn } from './hooks.ts';
 import { Lockouts } from './lockout.ts';
 import type { Person, PersonTokens } from './person-tokens.ts';
 import { ProxyConnections, type ProxyOptions } from './proxy-connections.ts';
@@ -158,7 +159,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
       counts.malformed++;
       throw thrown;
     }
-    if (isOutside(target) || isProbe(target) || isHook(target)) return;
+    if (isOutside(target) || isProbe(target) || isForChronosd(target)) return;
     const person = await authenticate(c);
     const isForCode = config.console !== undefined && matchRoute({ CONSOLE_CODE }, incoming.method ?? '', target);
     const match = matchRoute(PROXIED_ROUTES, incoming.method ?? '', target);
@@ -209,11 +210,12 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
     name: 'router-public',
     version,
     ...{ host: config.host, port: config.port, listener: config.listener, allowedHosts: config.allowedHosts },
-    ...{ log, clock, ready, drainMs, guard: checkRequest, byName: pages !== undefined, isOpen: isHook },
+    ...{ log, clock, ready, drainMs, guard: checkRequest, byName: pages !== undefined, isOpen: isForChronosd },
     fallback: pages || services.length > 0 ? fallbackOf({ pages, serviceAt, isTls: config.isTls }) : undefined,
     routes(app) {
       addRoutes(app, proxy);
       serve(app, CONSOLE_CODE, (c) => createCode(c as HttpContext));
+      serve(app, FEED_ROUTE, (c) => passFeedOn(c as HttpContext, hooks));
       for (const route of Object.values(HOOK_ROUTES)) serve(app, route, (c) => passHookOn(c as HttpContext, hooks));
     },
   });
@@ -249,6 +251,9 @@ class Streams {
     for (const { person, revoked } of this.#open) if (!isValid(person)) revoked.abort();
   }
 }
+
+/** Whether chronosd answers, by the secret in the address or a signature. */
+const isForChronosd = (target: string) => isHook(target) || isFeed(target);
 
 const isProbe = (target: string) => target === '/healthz' || target === '/readyz';
 

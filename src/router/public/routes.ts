@@ -4,6 +4,7 @@
  * of targets read this table.
  */
 import { PERSON_ROUTES } from '../../agents/neo/http/routes.ts';
+import { FEED_ROUTES } from '../../wire/calendar-feed.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { HOOK_ROUTES } from '../../wire/hook.ts';
 import { idSchema } from '../../wire/identifier.ts';
@@ -97,6 +98,7 @@ export const PUBLIC_ROUTES = {
   ...PROXIED_ROUTES,
   consoleCode: CONSOLE_CODE,
   ...HOOK_ROUTES,
+  ...FEED_ROUTES,
   root: { ...PROBES.root, summary: 'the console; name and version without one' },
   health: PROBES.health,
   ready: PROBES.ready,

@@ -26,6 +26,7 @@ import {
 import {
   type AgentKey,
   type AlarmStore,
+  type CalendarFeed,
   type ClaimKey,
   MOST_REVOKED_KEYS,
   MOVE_STEP,
@@ -72,6 +73,7 @@ export function makeModelStore(): AlarmStore {
   let receipts: StoredTurnReport[] = [];
   let events: StoredEvent[] = [];
   let nonces: Nonce[] = [];
+  let feeds: CalendarFeed[] = [];
   let keys: AgentKey[] = [];
   const followers = new Set<Follower>();
   const report = (change: StoredChange) => {
@@ -456,6 +458,20 @@ export function makeModelStore(): AlarmStore {
       const latest = ended.sort((one, other) => other.revokedAt! - one.revokedAt! || byAge(one, other));
       keys = keys.filter((key) => !latest.slice(MOST_REVOKED_KEYS).includes(key));
       return 'rotated';
+    },
+    feedsOf: async (owner) =>
+      feeds
+        .filter((feed) => feed.owner === owner)
+        .sort((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1)),
+    async addFeed(feed, most) {
+      if (feeds.filter(({ owner }) => owner === feed.owner).length >= most) return false;
+      feeds.push(feed);
+      return true;
+    },
+    async removeFeed(owner, id) {
+      const removed = feeds.find((feed) => feed.owner === owner && feed.id === id);
+      feeds = feeds.filter((feed) => feed !== removed);
+      return removed;
     },
     countOpen: async (owner) => usageOf(owner).active,
     async moveAlarms({ from, to, limits, now }) {

@@ -3,6 +3,7 @@ import { describe } from 'node:test';
 import { agentKeyContract } from './agent-keys.ts';
 import { attemptsContract } from './attempts.ts';
 import { boundsContract } from './bounds.ts';
+import { calendarFeedContract } from './calendar-feeds.ts';
 import { changesContract } from './changes.ts';
 import { claimContract, orphanedClaimContract } from './claim.ts';
 import { completeContract } from './complete.ts';
@@ -48,6 +49,7 @@ export function describeStore(name: string, open: OpenStore, { moves = true } = 
     changesContract(open);
     nonceContract(open);
     agentKeyContract(open);
+    calendarFeedContract(open);
     ownerContract(open);
     if (moves) moveContract(open);
     else noMoveContract(open);

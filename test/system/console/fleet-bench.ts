@@ -38,7 +38,8 @@ const NEO_TOKEN = secret('machine');
 
 export type Fleet = Awaited<ReturnType<typeof startFleet>>;
 
-export async function startFleet(owner: Owner) {
+/** @param settings of the router, besides those of the bench */
+export async function startFleet(owner: Owner, settings: Readonly<Record<string, string>> = {}) {
   const folder = temporaryFolder(owner);
   const authority = await makeAuthority(folder, 'fleet');
   const { certificate, key } = await authority.issue();
@@ -66,6 +67,7 @@ export async function startFleet(owner: Owner) {
     ...{ ROUTER_ADMIN_TOKEN: secret('router-admin'), ROUTER_CONSOLE: '1', ROUTER_CHRONOS_URL: chronos.url },
     ...{ ROUTER_CHRONOS_TOKEN: secret('transport'), ROUTER_EXECUTOR_URL: executor.url },
     ...{ ROUTER_PUBLIC_TLS_CERT: certificate, ROUTER_PUBLIC_TLS_KEY: key, REVEILLE_TLS_CA: authority.file },
+    ...settings,
   };
   const startRouter = async (more: Record<string, string> = {}) => {
     const daemon = startReveille(owner, join(folder, 'router-home'), ['router', '--json'], {
@@ -90,7 +92,7 @@ export async function startFleet(owner: Owner) {
   };
 
   const fleet = {
-    ...{ chronos, executor, folder, command, run, certificate, secrets: { admin: secret('chronos-admin') } },
+    ...{ chronos, executor, folder, command, run, certificate, trusted, secrets: { admin: secret('chronos-admin') } },
     get origin() {
       return router.origin;
     },

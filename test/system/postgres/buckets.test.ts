@@ -283,7 +283,17 @@ test('the same database in many buckets', async (t) => {
 // Each statement touches the tables of one bucket.
 
 const BUCKETS = 8;
-const TABLES = ['definitions', 'progress', 'owners', 'ledger', 'fire_receipts', 'events', 'agent_keys', 'auth_nonces'];
+const TABLES = [
+  'definitions',
+  'progress',
+  'owners',
+  'ledger',
+  'fire_receipts',
+  'events',
+  'agent_keys',
+  'calendar_feeds',
+  'auth_nonces',
+];
 
 /** Puts each bucket of each table into a partition of its own. */
 async function partition(database: string): Promise<void> {
@@ -409,6 +419,9 @@ test('over tables that are partitioned by bucket, each statement plans to touch 
   await following.refresh();
   following.end();
   assert.ok(await store.changesSince(owner, NOW));
+  const feed = { owner, id: '0123456789ab', name: 'x', digest: 'ab'.repeat(32), messages: false, createdAt: NOW };
+  assert.equal(await store.addFeed(feed, 9), true);
+  assert.deepEqual(await store.removeFeed(owner, feed.id), feed);
   const waiting = await createWaiting(store, undefined, owner);
   assert.equal((await store.recordEvents(arrivalFor(waiting, [eventOf(1), eventOf(2)])))?.fresh, 2);
   const range = { from: 1, to: 9, maxBytes: 100 };

@@ -46,7 +46,7 @@ test('the move is reported in aligned lines, and ends with the setting to change
   assert.deepEqual([status, stderr], [0, '']);
   const lines = stdout.split('\n');
   assert.equal(lines[0], `Moved to ${name}`);
-  assert.match(lines[2]!, /^ {2}TABLE {10}ROWS {2}CONTENT {2}SHA-256$/);
+  assert.match(lines[2]!, /^ {2}TABLE {11}ROWS {2}CONTENT {2}SHA-256$/);
   for (const table of ['alarms', 'occurrences', 'fire_attempts', 'agent_keys', 'owners'])
     assert.ok(
       lines.some((line) => new RegExp(`^  ${table} +\\d+ {2}equal {4}[0-9a-f]{16}…$`).test(line)),
@@ -103,7 +103,7 @@ test('a dry run reports the content and the planned steps, also while chronosd r
   const bare = await run('--to', uri, '--dry-run');
   assert.deepEqual([bare.status, bare.stderr], [0, '']);
   assert.match(bare.stdout, /^Would move to .*, which has no tables yet\. Nothing was changed\.\n/);
-  assert.match(bare.stdout, /\n {2}TABLE {10}ROWS\n {2}alarms {12}5\n {2}occurrences {7}5\n/);
+  assert.match(bare.stdout, /\n {2}TABLE {11}ROWS\n {2}alarms {13}5\n {2}occurrences {8}5\n/);
   assert.match(bare.stdout, new RegExp(`\nStop process ${process.pid} first: it has the file open\\.\n$`));
   await store.close();
   assert.deepEqual(readFileSync(path), before);
@@ -128,6 +128,7 @@ test('a dry run reports the content and the planned steps, also while chronosd r
       { table: 'fire_receipts', rows: 0 },
       { table: 'events', rows: 0 },
       { table: 'agent_keys', rows: 0 },
+      { table: 'calendar_feeds', rows: 0 },
       { table: 'owners', rows: 5 },
     ],
     rows_there: 0,

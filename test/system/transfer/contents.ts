@@ -2,7 +2,7 @@
 import type { AlarmState, Attempt } from '../../../src/chronos/alarm/alarm.ts';
 import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
 import { settleDeferred } from '../../../src/chronos/alarm/settlement.ts';
-import type { AgentKey, AlarmStore } from '../../../src/chronos/store/store.ts';
+import type { AgentKey, AlarmStore, CalendarFeed } from '../../../src/chronos/store/store.ts';
 import type { AlarmEvent } from '../../../src/wire/conditions.ts';
 import { arrivalFor, createWaiting, eventOf } from '../../contract/store/events.ts';
 import {
@@ -163,6 +163,13 @@ async function fillKeys(store: AlarmStore): Promise<void> {
   await store.enrollKey(agentKey({ owner: 'without alarms', label: 'Without Alarms', publicKey: publicKey(5) }));
 }
 
+async function fillFeeds(store: AlarmStore): Promise<void> {
+  for (const [at, name] of TEXTS.map((text) => text.replaceAll('\0', '').slice(0, 100).toWellFormed()).entries()) {
+    const feed = { owner: OWNERS[at % OWNERS.length]!, id: String(at).padStart(12, '0'), name, messages: at % 2 === 0 };
+    await store.addFeed({ ...feed, digest: 'ab'.repeat(32), createdAt: NOW + at }, TEXTS.length);
+  }
+}
+
 /** Puts all of it into a new store. */
 export async function fill(store: AlarmStore): Promise<void> {
   await fillTexts(store);
@@ -171,6 +178,7 @@ export async function fill(store: AlarmStore): Promise<void> {
   await leaveClaims(store);
   for (const owner of OWNERS) await fillEvents(store, owner);
   await fillKeys(store);
+  await fillFeeds(store);
   await store.putNonce('a nonce', 'did:matrix:a:b', NOW + 120_000, NOW);
 }
 
@@ -187,6 +195,7 @@ export type Contents = {
   receipts: StoredTurnReport[];
   events: AlarmEvent[];
   keys: AgentKey[];
+  feeds: CalendarFeed[];
   next: number | undefined;
 };
 
@@ -207,9 +216,11 @@ export async function contentsOf(store: AlarmStore, owners: readonly string[] = 
     receipts: [],
     events: [],
     keys: [],
+    feeds: [],
     next: await store.nextDueAt(new Set()),
   };
   for (const owner of owners) {
+    contents.feeds.push(...(await store.feedsOf(owner)));
     const states = await allStates(store, owner);
     contents.states.push(...states);
     for (const { alarm } of states) {

@@ -6,6 +6,7 @@ import {
   AGENT_KEY_COLUMNS,
   ALARM_COLUMNS,
   ATTEMPT_COLUMNS,
+  CALENDAR_FEED_COLUMNS,
   type Columns,
   type ColumnType,
   EVENT_COLUMNS,
@@ -205,6 +206,7 @@ export const TURN_REPORT = new Shape(TURN_REPORT_COLUMNS);
 
 export const EVENT = new Shape(EVENT_COLUMNS);
 
+export const CALENDAR_FEED = new Shape(CALENDAR_FEED_COLUMNS);
 export const AGENT_KEY = new Shape(AGENT_KEY_COLUMNS);
 
 export const OWNER = new Shape(OWNER_COLUMNS);

@@ -11,6 +11,7 @@ import { parseAddress } from './address.ts';
 import { prepareAgentKeys, putNonce, takeNonce } from './agent-keys.ts';
 import { pageOfAttempts, pruneAttempts } from './attempts.ts';
 import { type Buckets, ONE_BUCKET, type Preference } from './buckets.ts';
+import { prepareCalendarFeeds } from './calendar-feeds.ts';
 import { ChangePoll } from './change-poll.ts';
 import { prepareClaim } from './claim.ts';
 import type { ClaimedRow } from './claim-query.ts';
@@ -138,6 +139,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const complete = prepareComplete({ ...settling, claimed, noteDue });
   const recordEvents = prepareRecordEvents(settling);
   const keys = prepareAgentKeys(pool, buckets);
+  const feeds = prepareCalendarFeeds(pool, buckets);
   const changes = new ChangePoll({ pool, buckets, clock, now, log });
 
   const notify = (state: AlarmState | undefined) => {
@@ -220,6 +222,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     enrollKey: keys.enrol,
     revokeKeys: keys.revoke,
     rotateKey: keys.rotate,
+    feedsOf: feeds.of,
+    addFeed: feeds.add,
+    removeFeed: feeds.remove,
     countOpen: async (owner) => (isStorable(owner) ? countOpenOf(pool, buckets.of(owner), owner) : 0),
     async moveAlarms(move) {
       const answer = await moveAlarms(pool, buckets, move);

@@ -25,6 +25,7 @@ export const OWNED_TABLES = {
   fire_receipts: 'owner',
   events: 'owner',
   agent_keys: 'owner',
+  calendar_feeds: 'owner',
   auth_nonces: 'nonce',
 } as const;
 

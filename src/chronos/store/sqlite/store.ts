@@ -11,6 +11,7 @@ import type { AlarmStore } from '../store.ts';
 import { reportChange } from '../stored-change.ts';
 import { prepareAgentKeys, prepareNonces } from './agent-keys.ts';
 import { prepareComplete, prepareCreate, prepareFindByKey, prepareUpdateAlarm } from './alarm-changes.ts';
+import { prepareCalendarFeeds } from './calendar-feeds.ts';
 import { Changes, prepareChangesSince } from './changes.ts';
 import { prepareClaim, prepareCountDue, prepareEndOrphanedClaims, prepareNextDue } from './claim.ts';
 import { prepareDeleteEnded } from './delete-ended.ts';
@@ -86,6 +87,7 @@ export function openSqliteStore(options: {
   const countDue = prepareCountDue(db);
   const nonces = prepareNonces(db);
   const keys = prepareAgentKeys(db);
+  const feeds = prepareCalendarFeeds(db);
   const turnReports = prepareTurnReports(db);
   const events = prepareEvents(db, tables);
   const deleteEnded = prepareDeleteEnded(db, tables);
@@ -185,6 +187,9 @@ export function openSqliteStore(options: {
     enrollKey: (key) => commits.run(() => keys.enrol(key)),
     revokeKeys: (owner, publicKey, now) => commits.run(() => keys.revoke(owner, publicKey, now)),
     rotateKey: (rotation) => commits.run(() => keys.rotate(rotation)),
+    feedsOf: (owner) => read(() => feeds.of(owner)),
+    addFeed: (feed, most) => commits.run(() => feeds.add(feed, most)),
+    removeFeed: (owner, id) => commits.run(() => feeds.remove(owner, id)),
     countOpen: (owner) => read(() => tables.owners.open(owner)),
     moveAlarms: (move) => commits.run(() => moveAlarms(move)),
     listKeys: ({ limit, after }) => read(() => keys.page(limit, after)),

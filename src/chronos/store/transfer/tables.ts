@@ -3,7 +3,7 @@
  * views on both sides, each over its own tables. Derived rows move as well, so that they need not be recomputed. Pending challenges live two minutes and are not moved.
  */
 import { ATTEMPT_COLUMNS, OCCURRENCE_COLUMNS } from '../columns.ts';
-import { AGENT_KEY, ALARM, EVENT, OWNER, Shape, TURN_REPORT } from '../postgres/rows.ts';
+import { AGENT_KEY, ALARM, CALENDAR_FEED, EVENT, OWNER, Shape, TURN_REPORT } from '../postgres/rows.ts';
 
 /** A row's values in the order of its table's columns; texts are strings on both sides. */
 export type Values = readonly unknown[];
@@ -11,7 +11,15 @@ export type Values = readonly unknown[];
 /** A table that moves. */
 export type MovingTable = {
   /** Its name on both sides. */
-  name: 'alarms' | 'occurrences' | 'fire_attempts' | 'fire_receipts' | 'events' | 'agent_keys' | 'owners';
+  name:
+    | 'alarms'
+    | 'occurrences'
+    | 'fire_attempts'
+    | 'fire_receipts'
+    | 'events'
+    | 'agent_keys'
+    | 'calendar_feeds'
+    | 'owners';
   /** Comma-separated names of its columns. */
   columns: string;
   /** Names of the columns that PostgreSQL stores as bytes. */
@@ -102,6 +110,7 @@ export const MOVING_TABLES: readonly MovingTable[] = [
     // The column decides between two first keys, and these owners already have one.
     extra: { columns: 'pinned, ', values: 'false, ' },
   }),
+  table({ name: 'calendar_feeds', shape: CALENDAR_FEED, key: ['owner', 'id'] }),
   // SQLite's count is exact, PostgreSQL's is an upper bound: the exact count is a valid initial value.
   table({ name: 'owners', shape: OWNER, key: ['owner'], renamed: ['open_at_most', 'open_alarms'] }),
 ];

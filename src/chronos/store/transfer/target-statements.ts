@@ -58,12 +58,12 @@ export const REPLICAS = statement(
 );
 
 /**
- * Whether a database with the tables contains data. Tables of an earlier Reveille have no turn reports and no events,
- * but these exist only with alarms.
+ * Whether a database with the tables contains data. Tables of an earlier Reveille have no turn reports, no events and no
+ * calendar feeds, but these exist only with alarms or keys.
  */
 export const ANYTHING = statement(
   'transfer_anything',
-  `SELECT ${MOVING_TABLES.filter(({ name }) => name !== 'fire_receipts' && name !== 'events')
+  `SELECT ${MOVING_TABLES.filter(({ name }) => !['fire_receipts', 'events', 'calendar_feeds'].includes(name))
     .map(({ name }) => `EXISTS (SELECT 1 FROM ${name})`)
     .join(' OR ')}`,
 );

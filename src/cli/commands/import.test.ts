@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { type Installation, startInstallation } from '../../../test/support/installation.ts';
+import { sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
+
+const shared = sharedOwner();
+let house: Installation;
+let folder: string;
+
+before(async () => {
+  house = await startInstallation(shared);
+  folder = temporaryFolder(shared);
+});
+after(() => shared.end());
+
+function file(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+const lines = (text: string) =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+
+const CRONTAB = 'CRON_TZ=Europe/Berlin\n0 9 * * 1-5 report --all\n@reboot once\n';
+
+test('a dry run shows each job, its fires and what differs, and sets nothing', async () => {
+  const shown = await house.run('import', 'crontab', file('table', CRONTAB));
+  assert.match(shown, /^2 jobs in .*table, 1 cannot be carried over\n\nreport --all\n/);
+  assert.match(shown, / {2}becomes {3}every weekday at 09:00 in Europe\/Berlin\n {2}next {6}\w{3} \d+ \w{3}.* 09:00, /);
+  assert.match(shown, / {2}runs {6}\/bin\/sh -c 'report --all'\n/);
+  assert.match(shown, /\nonce\n {2}skipped {3}@reboot fires when the computer starts, which is no time\n/);
+  assert.match(shown, /\nNothing was set\. Set these alarms with --apply\.\n$/);
+  assert.equal((await house.client.listAlarms()).count, 0);
+});
+
+test('a repeated import sets no second alarm, and a changed job does not change its alarm', async () => {
+  const path = file('table', CRONTAB);
+  const [first] = lines(await house.run('import', 'crontab', path, '--apply', '--json'));
+  assert.equal(first.result, 'set');
+  const { alarms } = await house.client.listAlarms();
+  assert.deepEqual(
+    alarms.map(({ id, cron_expr, timezone, catch_up, run, set_by }) => [
+      id,
+      cron_expr,
+      timezone,
+      catch_up,
+      run,
+      set_by?.kind,
+    ]),
+    [
+      [
+        ...[first.alarm_id, '0 9 * * 1-5', 'Europe/Berlin', 'none'],
+        { argv: ['/bin/sh', '-c', 'report --all'], timeout_seconds: 86_400 },
+        'person',
+      ],
+    ],
+  );
+  const again = await house.run('import', 'crontab', path, '--apply');
+  assert.match(again, new RegExp(`result {4}alarm ${first.alarm_id} of an earlier import\n`));
+  assert.match(again, /\n0 alarms set, 1 of an earlier import, 0 not changed\n$/);
+  // An alarm that was cancelled is set anew.
+  await house.client.cancelAlarm(first.alarm_id);
+  assert.match(await house.run('import', 'crontab', path, '--apply'), /\n1 alarm set, 0 of an earlier import/);
+
+  const jobs = (expr: string) => {
+    const schedule = { kind: 'cron', expr, tz: 'UTC' };
+    const payload = { kind: 'agentTurn', message: 'Look at the news.' };
+    return JSON.stringify({ version: 1, jobs: [{ id: 'j1', name: 'News', enabled: false, schedule, payload }] });
+  };
+  const [set] = lines(await house.run('import', 'openclaw', file('jobs.json', jobs('0 7 * * *')), '--apply', '--json'));
+  assert.deepEqual([set.result, set.status], ['set', 'paused']);
+  const changed = await house.run('import', 'openclaw', file('jobs.json', jobs('0 8 * * *')), '--apply');
+  assert.match(changed, /not changed: idempotency_key "import:openclaw:j1" belongs to alarm/);
+  assert.equal((await house.client.getAlarm(set.alarm_id)).cron_expr, '0 7 * * *');
+});
+
+test('commands that no person sets are named', async () => {
+  const path = file('table', CRONTAB);
+  assert.doesNotMatch(await house.run('import', 'crontab', path), /No person is proved here/);
+  const byAgent = await house.attempt(['import', 'crontab', path], { env: { REVEILLE_SPAWN_ID: 'x' } });
+  assert.match(byAgent.stdout.replace(/\s+/g, ' '), /No person is proved here, .* or use --as-messages/);
+  const messages = await house.attempt(['import', 'crontab', path, '--as-messages'], {
+    env: { REVEILLE_SPAWN_ID: 'x' },
+  });
+  assert.doesNotMatch(messages.stdout, /No person is proved/);
+});
+
+test('a file with one wrong job sets none of its alarms', async () => {
+  const before = (await house.client.listAlarms()).count;
+  const path = file('wrong', '@daily good\n99 * * * * bad\n');
+  const { status, stderr } = await house.attempt(['import', 'crontab', path, '--apply']);
+  assert.equal(status, 1);
+  assert.match(stderr, /wrong, line 2: minute "99" is outside 0-59 .*; correct it there, nothing was imported\n$/);
+  assert.equal((await house.client.listAlarms()).count, before);
+});
+
+test('an unknown source, a missing file and a wrong zone are refused with a remedy', async () => {
+  const refused = async (args: string[], message: RegExp) => {
+    const { status, stderr } = await house.attempt(['import', ...args]);
+    assert.notEqual(status, 0);
+    assert.match(stderr, message);
+  };
+  await refused(['launchd'], /the source must be one of openclaw, claude, crontab, systemd \(got "launchd"\)/);
+  await refused(['claude', join(folder, 'none.json')], /the file .*none\.json cannot be read/);
+  await refused(['crontab', file('t', '@daily x'), '--zone', 'Berlin'], /--zone must be an IANA time zone/);
+  await refused(['systemd', join(folder, 'none')], /there is no .*none; name a \.timer file or a folder/);
+});

@@ -1,0 +1,66 @@
+/**
+ * Scheduled tasks of the desktop app of Claude: `scheduled-tasks.json`, with the prompt of each task in a file `SKILL.md`.
+ */
+import { join } from 'node:path';
+import { z } from 'zod';
+import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
+import { badJob, type ImportContext, type Job, nameFrom, readPart, unread } from './job.ts';
+
+const taskSchema = z.looseObject({
+  id: z.string().min(1).max(200),
+  name: z.string().optional(),
+  prompt: z.string().optional(),
+  cronExpression: z.string().min(1).optional(),
+  fireAt: z.union([z.string(), z.number().min(0).max(8.64e15)]).optional(),
+  enabled: z.boolean().optional(),
+  filePath: z.string().optional(),
+  model: z.string().optional(),
+  cwd: z.string().optional(),
+  userSelectedFolders: z.array(z.string()).optional(),
+});
+type Task = z.output<typeof taskSchema>;
+
+const READ = ['id', 'name', 'prompt', 'cronExpression', 'fireAt', 'enabled', 'filePath', 'model', 'cwd'];
+/** State, and what makes no difference to an alarm. */
+const SETTLED = ['userSelectedFolders', 'createdAt', 'lastRunAt', 'nextRunAt', 'disableJitter'];
+
+/** A file with a heading of YAML between `---`: the text after it. */
+const bodyOf = (text: string) => text.replace(/^\ufeff?---\r?\n[\s\S]*?\r?\n---[ \t]*(?:\r?\n|$)/, '').trim();
+
+function promptOf({ id, prompt, filePath }: Task, { home, read }: ImportContext): string | undefined {
+  if (prompt !== undefined && prompt.trim() !== '') return prompt;
+  const places = [filePath, join(home, '.claude', 'scheduled-tasks', id, 'SKILL.md')];
+  const [text] = places.flatMap((path) => (path === undefined ? [] : (read(path) ?? [])));
+  const body = text === undefined ? '' : bodyOf(text);
+  return body === '' ? undefined : body;
+}
+
+/** @throws ReveilleError for a task that is wrong */
+export function desktopJob(given: unknown, at: number, from: string, context: ImportContext): Job {
+  const named = z.looseObject({ id: z.string() }).safeParse(given).data?.id;
+  const task = readPart(taskSchema, given, from, named === undefined ? `task ${at + 1}` : `task ${named}`);
+  const { id, cronExpression, fireAt, model, cwd, userSelectedFolders = [], enabled } = task;
+  const name = nameFrom(task.name ?? '', id);
+  const described = { id, name };
+  const prompt = promptOf(task, context);
+  if (prompt === undefined)
+    return { ...described, differs: [], omitted: 'its prompt is in no file SKILL.md that can be read here' };
+  const folder = cwd ?? userSelectedFolders[0];
+  const differs = [
+    ...(folder === undefined ? [] : [`it ran in ${folder}; the alarm wakes your agent in its own folder`]),
+    ...(model === undefined ? [] : [`your agent must know the model ${model}`]),
+    ...unread(task, [...READ, ...SETTLED]),
+  ];
+  const shared = { label: name, wake_message: prompt, ...(model !== undefined && { model }) };
+  const isPaused = enabled === false;
+  if (cronExpression !== undefined) {
+    const series = { kind: 'cron', cron_expr: cronExpression, timezone: context.zone } as const;
+    return { ...described, differs, isPaused, alarm: { ...shared, ...series } };
+  }
+  const due = typeof fireAt === 'string' ? parseInstant(fireAt) : fireAt;
+  if (due === undefined)
+    throw badJob(from, `task ${id}`, 'it must have cronExpression, or fireAt such as 2026-12-01T09:00:00Z');
+  if (due <= context.now)
+    return { ...described, differs: [], omitted: `it fires once, at ${formatInstant(due)}, which has passed` };
+  return { ...described, differs, isPaused, alarm: { ...shared, kind: 'once', fire_at: formatInstant(due) } };
+}

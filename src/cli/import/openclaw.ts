@@ -1,0 +1,220 @@
+/** Cron jobs of OpenClaw's gateway: `~/.openclaw/cron/jobs.json`, or the state database of later versions. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { isZone } from '../../kit/clock/zone.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
+import {
+  badJob,
+  type ImportContext,
+  type Job,
+  type JobList,
+  type JobTime,
+  nameFrom,
+  readJsonText,
+  readPart,
+  unread,
+} from './job.ts';
+import { openclawTime } from './openclaw-cron.ts';
+import { everyFrom } from './times.ts';
+
+const milliseconds = z.number().min(0).max(8.64e15);
+const scheduleSchema = z.discriminatedUnion('kind', [
+  z.looseObject({ kind: z.literal('at'), at: z.string().optional(), atMs: milliseconds.optional() }),
+  z.looseObject({ kind: z.literal('every'), everyMs: z.number().min(1), anchorMs: milliseconds.optional() }),
+  z.looseObject({
+    kind: z.literal('cron'),
+    expr: z.string().min(1),
+    tz: z.string().optional(),
+    staggerMs: z.number().min(0).optional(),
+  }),
+]);
+const payloadSchema = z.discriminatedUnion('kind', [
+  z.looseObject({ kind: z.literal('systemEvent'), text: z.string().min(1) }),
+  z.looseObject({ kind: z.literal('agentTurn'), message: z.string().min(1), model: z.string().optional() }),
+  z.looseObject({
+    kind: z.literal('command'),
+    argv: z.array(z.string()).min(1),
+    cwd: z.string().optional(),
+    env: z.record(z.string(), z.string()).optional(),
+    timeoutSeconds: z.number().min(1).optional(),
+  }),
+]);
+const deliverySchema = z.looseObject({
+  mode: z.string().optional(),
+  channel: z.string().optional(),
+  to: z.string().optional(),
+});
+const jobSchema = z.looseObject({
+  id: z.string().min(1).max(200),
+  name: z.string().optional(),
+  enabled: z.boolean().optional(),
+  createdAtMs: milliseconds.optional(),
+  schedule: scheduleSchema,
+  sessionTarget: z.string().optional(),
+  payload: payloadSchema,
+  delivery: deliverySchema.optional(),
+});
+type OpenclawJob = z.output<typeof jobSchema>;
+const fileSchema = z.looseObject({ version: z.literal(1).optional(), jobs: z.array(z.unknown()) });
+
+/** State, and what an alarm has in another way that makes no difference. */
+const SETTLED = ['id', 'name', 'description', 'enabled', 'createdAtMs', 'updatedAtMs', 'state', 'deleteAfterRun'];
+const READ = [...SETTLED, 'schedule', 'sessionTarget', 'wakeMode', 'payload', 'delivery'];
+const PAYLOAD_READ = ['kind', 'text', 'message', 'model', 'argv', 'cwd', 'env', 'timeoutSeconds'];
+/** Earlier versions have the delivery here. */
+const DELIVERY_IN_PAYLOAD = ['deliver', 'channel', 'to', 'bestEffortDeliver'];
+
+/** A command ends after a day at the latest. */
+const LONGEST_RUN_SECONDS = 86_400;
+const LONGEST_JITTER_SECONDS = 3600;
+
+/** The spread of hourly expressions by default. */
+const IS_AT_FULL_HOURS = /^0\s+\*(?:\/\d+)?\s/;
+
+const NOTES = [
+  'OpenClaw sends results to its channels; an alarm sends them to the channels of "reveille notify", and to those that --deliver names.',
+];
+
+/** What an import without a file reads: the state database, if there is no file with jobs any more. */
+export function openclawFile({ home, environment }: ImportContext): string {
+  const folder = environment.OPENCLAW_STATE_DIR ?? join(home, '.openclaw');
+  const [file, database] = [join(folder, 'cron', 'jobs.json'), join(folder, 'state', 'openclaw.sqlite')];
+  return !existsSync(file) && existsSync(database) ? database : file;
+}
+
+type Timed = { time: JobTime; differs: string[] } | { omitted: string };
+
+function timeOf(job: OpenclawJob, { now, zone }: ImportContext, from: string): Timed {
+  const { schedule } = job;
+  const wrong = (problem: string) => badJob(from, `job ${job.id}`, problem);
+  switch (schedule.kind) {
+    case 'at': {
+      const { at, atMs } = schedule;
+      // A time without an offset is UTC there.
+      const due = atMs ?? (at === undefined ? undefined : (parseInstant(at) ?? parseInstant(`${at}Z`)));
+      if (due === undefined)
+        throw wrong(`schedule.at must be an instant such as 2026-02-01T16:00:00Z (got ${JSON.stringify(at ?? null)})`);
+      if (due <= now) return { omitted: `it fires once, at ${formatInstant(due)}, which has passed` };
+      return { time: { kind: 'once', fire_at: formatInstant(due) }, differs: [] };
+    }
+    case 'every': {
+      const { everyMs, anchorMs = job.createdAtMs } = schedule;
+      const seconds = Math.round(everyMs / 1000);
+      const rounded = seconds * 1000 === everyMs ? [] : [`its ${everyMs} ms are rounded to ${seconds} s`];
+      if (anchorMs === undefined)
+        return {
+          time: { kind: 'cron', cron_expr: `@every ${seconds}s` },
+          differs: [...rounded, 'it counts from when the alarm is set'],
+        };
+      return { time: everyFrom(anchorMs, seconds), differs: rounded };
+    }
+    case 'cron': {
+      const { expr, tz, staggerMs } = schedule;
+      if (tz !== undefined && !isZone(tz))
+        throw wrong(`schedule.tz must be an IANA zone such as Europe/Berlin (got ${JSON.stringify(tz)})`);
+      const differs = tz === undefined ? [`it names no zone; ${zone} is taken, as that of its computer`] : [];
+      if (staggerMs === undefined && IS_AT_FULL_HOURS.test(expr))
+        differs.push('OpenClaw spreads it by up to 5 minutes; the alarm fires exactly');
+      try {
+        return { time: openclawTime(expr, tz ?? zone), differs };
+      } catch (thrown) {
+        if (thrown instanceof ReveilleError) throw wrong(thrown.message.replace(/^cron_expr: /, 'schedule.expr: '));
+        return {
+          omitted: `schedule.expr ${JSON.stringify(expr)} ${(thrown as Error).message}, which no alarm can say`,
+        };
+      }
+    }
+  }
+}
+
+function jitterOf({ schedule }: OpenclawJob): { jitter_seconds?: number; differs: string[] } {
+  const staggerMs = schedule.kind === 'cron' ? (schedule.staggerMs ?? 0) : 0;
+  if (staggerMs === 0) return { differs: [] };
+  const seconds = Math.min(LONGEST_JITTER_SECONDS, Math.ceil(staggerMs / 1000));
+  const cut = seconds * 1000 < staggerMs ? [`its spread of ${staggerMs / 1000} s is cut to ${seconds} s`] : [];
+  return { jitter_seconds: seconds, differs: cut };
+}
+
+/** Where its results went, in words. */
+function deliveryOf({ delivery, payload }: OpenclawJob): string[] {
+  const old = payload as Readonly<Record<string, unknown>>;
+  const mode = delivery?.mode ?? (old.deliver === true ? 'announce' : undefined);
+  const [channel, to] = [delivery?.channel ?? old.channel, delivery?.to ?? old.to];
+  if (mode === 'webhook')
+    return [`its result was posted to ${String(to ?? 'an address')}; use "reveille notify add webhook"`];
+  if (mode !== 'announce' || (channel === undefined && to === undefined)) return [];
+  const where = [channel, to].filter((part) => part !== undefined).join(' ');
+  return [`its result went to ${where}; name a channel of yours: reveille alarm edit … --deliver`];
+}
+
+function contentOf({ payload, sessionTarget }: OpenclawJob, name: string, { asMessages }: ImportContext) {
+  switch (payload.kind) {
+    case 'systemEvent':
+      return { body: { wake_message: payload.text }, differs: [] };
+    case 'agentTurn': {
+      const { message, model } = payload;
+      const named = sessionTarget?.startsWith('session:') ? sessionTarget.slice('session:'.length) : undefined;
+      return {
+        body: { wake_message: message, ...(model !== undefined && { model }) },
+        differs: [
+          ...(model === undefined ? [] : [`your agent must know the model ${model}`]),
+          ...(named === undefined
+            ? []
+            : [`it ran in the session ${named}; the alarm begins a conversation of its own`]),
+        ],
+      };
+    }
+    case 'command': {
+      const { argv, cwd, env = {}, timeoutSeconds } = payload;
+      const message = `${name}: ${argv.join(' ')}`;
+      if (asMessages) return { body: { wake_message: message }, differs: ['it wakes your agent; OpenClaw ran it'] };
+      const variables = Object.entries(env).map(([variable, value]) => `${variable}=${value}`);
+      const withEnvironment = variables.length === 0 ? argv : ['/usr/bin/env', ...variables, ...argv];
+      const inFolder =
+        cwd === undefined ? withEnvironment : ['/bin/sh', '-c', 'cd "$0" && exec "$@"', cwd, ...withEnvironment];
+      const seconds = Math.min(LONGEST_RUN_SECONDS, Math.ceil(timeoutSeconds ?? LONGEST_RUN_SECONDS));
+      return {
+        body: { wake_message: message, run: { argv: inFolder, timeout_seconds: seconds } },
+        differs: ["it runs on your agent's machine, in its sandbox"],
+      };
+    }
+  }
+}
+
+function jobOf(job: OpenclawJob, context: ImportContext, from: string): Job {
+  const name = nameFrom(job.name ?? '', job.id);
+  const timed = timeOf(job, context, from);
+  const described = { id: job.id, name };
+  if ('omitted' in timed) return { ...described, differs: [], omitted: timed.omitted };
+  const { body, differs } = contentOf(job, name, context);
+  const { differs: ofJitter, ...jitter } = jitterOf(job);
+  const inMain = job.sessionTarget === 'main' && job.payload.kind === 'systemEvent';
+  return {
+    ...described,
+    isPaused: job.enabled === false,
+    differs: [
+      ...timed.differs,
+      ...ofJitter,
+      ...differs,
+      ...(inMain
+        ? ['it ran in the main session; the alarm begins a conversation unless --conversation names one']
+        : []),
+      ...deliveryOf(job),
+      ...unread(job, READ),
+      ...unread(job.payload, [...PAYLOAD_READ, ...DELIVERY_IN_PAYLOAD]).map((sentence) => `payload.${sentence}`),
+    ],
+    alarm: { ...timed.time, ...jitter, ...body, label: name },
+  };
+}
+
+/** @throws ReveilleError for a file that is not OpenClaw's, and for a job that is wrong */
+export function openclawJobs(text: string, from: string, context: ImportContext): JobList {
+  const { jobs } = readPart(fileSchema, readJsonText(text, from), from, 'the file');
+  const read = jobs.map((given, at) => {
+    const id = z.looseObject({ id: z.string() }).safeParse(given).data?.id;
+    return readPart(jobSchema, given, from, id === undefined ? `job ${at + 1}` : `job ${id}`);
+  });
+  return { from, jobs: read.map((job) => jobOf(job, context, from)), notes: NOTES };
+}
