@@ -14,7 +14,6 @@ import {
   RAW_ALARM_FIELDS,
 } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { isSubscription } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
@@ -125,7 +124,6 @@ async function createAlarm(
     alarm = withHookSecret(draftAlarm(input, context), newHookSecret());
     occurrence = firstOccurrence(alarm, now, limits, calendars);
     alarm = await withFirstLook(service.looker, alarm);
-    if (isSubscription(input.event)) occurrence = firstOccurrence(alarm, now, limits, calendars);
     if (followedBy(alarm)) await follow(service, alarm);
   } catch (refusal) {
     // A request that is repeated after its instant has passed gets the original answer.
@@ -234,8 +232,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     if (!before) throw alarmNotFound();
     const { alarm } = edit(before);
     const source = sourceSeen(alarm);
-    if (source === sourceSeen(before.alarm)) return edit;
-    if (source === undefined) return edit;
+    if (source === undefined || source === sourceSeen(before.alarm)) return edit;
     const { seen } = eventStateOf(await withFirstLook(service.looker, alarm));
     return (state) => {
       const edited = edit(state);
