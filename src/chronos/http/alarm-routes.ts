@@ -22,7 +22,7 @@ import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alar
 import { eventStateOf, sourceSeen, withNextOfEvents, withSeen } from '../alarm/events.ts';
 import { lastTurnOf } from '../alarm/fire-history.ts';
 import type { Calendars } from '../alarm/holidays.ts';
-import { hookViewOf, madeSecretOf, newHookSecret, withHookSecret } from '../alarm/hook.ts';
+import { hookViewOf, madeSecretOf, newHookSecret, withHookSecret, withSecretOfEdit } from '../alarm/hook.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
 import { optionsOf } from '../alarm/options.ts';
 import { previewAlarm } from '../alarm/preview.ts';
@@ -299,7 +299,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const secret = newHookSecret();
     const drafted: Transition = (before) => {
       const edited = editAlarm(before, patch, now, { ...limits, person, hours }, calendars);
-      return { ...edited, alarm: withHookSecret(edited.alarm, secret) };
+      return { ...edited, alarm: withSecretOfEdit(before.alarm, edited.alarm, secret) };
     };
     const undo =
       ({ alarm }: AlarmState): Transition =>
