@@ -1,4 +1,5 @@
 /** A look at a source of events that cannot report by itself: chronosd asks the router, which knows the machine. */
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { EVENT_MAX_BYTES, type EventSource, eventSchema } from './conditions.ts';
 import { labelSchema } from './did.ts';
@@ -20,7 +21,8 @@ export const isSubscription = (event: EventSource | undefined): boolean =>
 export type LookedAt = Extract<EventSource, { source: 'file' | 'process' | 'mcp' }>;
 
 /** Whether a source cannot report its events by itself. */
-export const isLookedAt = ({ source }: EventSource) => source === 'file' || source === 'process' || source === 'mcp';
+export const isLookedAt = (event: EventSource): event is LookedAt =>
+  event.source === 'file' || event.source === 'process' || event.source === 'mcp';
 
 const seenSchema = z.string().refine((text) => utf8Bytes(text) <= SEEN_MAX_BYTES, 'is too long');
 
@@ -72,7 +74,11 @@ export function eventData(source: string, reduced: (bytes: number) => object): s
   return bytes <= EVENT_MAX_BYTES ? source : JSON.stringify(reduced(bytes));
 }
 
-const MCP_ID_BYTES = 400;
+/** An id of a server that is used as it is; others are hashed. */
+const PLAIN_ID = /^[\x21-\x7e]{1,400}$/;
+const MCP_ID_CHARACTERS = 400;
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
 /** Longest position of a server of MCP Events. */
 export const CURSOR_CHARACTERS = 16_000;
 
@@ -90,20 +96,20 @@ export function readPosition(seen: string): Position | undefined {
 }
 
 /** An event of a server of MCP Events. One that is polled for has the id that it has in a webhook, so both are one. */
-export function mcpEvent(source: string, eventId: string, name: string, digestOf: (text: string) => string) {
-  const id = utf8Bytes(eventId) <= MCP_ID_BYTES ? `mcp-${eventId}` : digestOf(eventId);
+export function mcpEvent(source: string, eventId: string, name: string): { id: string; data: string } {
+  const id = PLAIN_ID.test(eventId) ? `mcp-${eventId}` : `sha256:${sha256(eventId)}`;
   const data = eventData(source, (bytes) => ({
-    ...{ eventId: beginningOf(eventId, MCP_ID_BYTES), name, bytes },
+    ...{ eventId: beginningOf(eventId, MCP_ID_CHARACTERS), name, bytes },
     note: 'the event is too long for a wake; ask the server for it',
   }));
   return { id, data };
 }
 
 /** That a server of MCP Events has skipped events before `cursor`. */
-export function mcpGap(name: string, cursor: string | null, digestOf: (text: string) => string) {
+export function mcpGap(name: string, cursor: string | null): { id: string; data: string; is_notice: true } {
   const note = 'the server has skipped events that it no longer has';
   return {
-    ...{ id: `gap-${digestOf(JSON.stringify([name, cursor])).slice(7, 23)}`, is_notice: true as const },
+    ...{ id: `gap-${sha256(JSON.stringify([name, cursor])).slice(0, 16)}`, is_notice: true },
     data: JSON.stringify({ name, truncated: true, note }),
   };
 }

@@ -222,6 +222,27 @@ test('the same server serves the client of the AI SDK', async (t) => {
   assert.deepEqual(seen, ['t1']);
 });
 
+test('an edit to another event, or to another kind of source, takes nothing more from the earlier server', async (t) => {
+  const server = await startEventServer(t);
+  const { set, daemons, woken } = await open(t, server);
+  const id = await set({ delivery: 'webhook' });
+  await subscribed(server);
+  const earlier = server.only();
+  const event = { source: 'mcp', server: 'desk', name: 'ticket.created', repeat: 'always' } as const;
+  const late = (n: number) => ({
+    eventId: `late-${n}`,
+    name: 'ticket.created',
+    timestamp: new Date().toISOString(),
+    data: {},
+  });
+  await daemons.client().patchAlarm(id, { event: { ...event, delivery: 'webhook', arguments: { level: 'high' } } });
+  await eventually('it has subscribed anew', () => server.subscriptions.size === 2);
+  assert.equal((await server.post(earlier, late(1))).status, 401);
+  await daemons.client().patchAlarm(id, { event: { source: 'webhook', repeat: 'always' } });
+  for (const one of server.subscriptions.values()) assert.equal((await server.post(one, late(2))).status, 401);
+  assert.deepEqual(woken(), []);
+});
+
 const PYTHON = process.env.REVEILLE_TEST_PYTHON ?? 'python3';
 const hasPythonServer = () => spawnSync(PYTHON, ['-c', 'import mcp_webhook_events, uvicorn']).status === 0;
 

@@ -85,7 +85,7 @@ function refuseOfEvents(given: Partial<AlarmCreate> | AlarmPatch): void {
   if (jitter_seconds) throw invalid('jitter_seconds is only for alarms with a time; this alarm is "event", omit it');
   if (overlap === 'skip' || overlap === 'buffer_one')
     throw invalid(`overlap must be allow or buffer_all for kind "event", so that no event is lost (got ${overlap})`);
-  if (isSubscription(event) && event && 'look_every' in event && event.look_every !== undefined)
+  if (event && isSubscription(event) && isLookedAt(event) && event.look_every !== undefined)
     throw invalid('event.look_every is for a server that is asked; with delivery "webhook" omit it');
   if (wake_computer && event && isLookedAt(event))
     throw invalid(

@@ -60,8 +60,7 @@ export function eventRulesOf(alarm: Pick<Alarm, 'options'>): EventRules {
     delayMs: (after?.delay_seconds ?? 0) * 1000,
     batch: event?.batch_up_to ?? (collects ? BATCH_DEFAULT : 1),
     deadlineMs: expect ? ms(expect.every)! + (ms(expect.grace) ?? 0) : ms(event?.deadline),
-    lookMs:
-      event && isLookedAt(event) ? ms(('look_every' in event ? event.look_every : undefined) ?? LOOK_EVERY) : undefined,
+    lookMs: event && isLookedAt(event) ? ms(event.look_every ?? LOOK_EVERY) : undefined,
     isOnce: event !== undefined && expect === undefined && (event.repeat ?? 'once') === 'once',
     isExpected: expect !== undefined,
   };
@@ -115,7 +114,7 @@ const isUnsubscribed = (alarm: Pick<Alarm, 'options'>): boolean =>
 /**
  * The occurrence of the schedule after an instant: the deadline or, if that is earlier, the next look.
  *
- * @param waitMs until the next look; by default the alarm's own time, and nothing for what has to be subscribed to first
+ * @param waitMs until the next look; by default the alarm's own time, or none before the first subscription
  */
 export function nextOfEvents(
   alarm: Pick<Alarm, 'id' | 'owner' | 'options' | 'anchor'>,

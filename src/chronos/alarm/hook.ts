@@ -5,6 +5,7 @@ import { HOOKS_ROOT, type HookScheme, type HookView } from '../../wire/condition
 import { labelSchema, ownerOf } from '../../wire/did.ts';
 import { isSubscription } from '../../wire/look.ts';
 import type { Alarm } from './alarm.ts';
+import { sourceSeen } from './events.ts';
 import { encodeOptions, optionsOf } from './options.ts';
 
 /** The alarm that an address names, and the secret in it. */
@@ -62,6 +63,16 @@ export function madeSecretOf(alarm: Pick<Alarm, 'kind' | 'options'>): string | u
 export function withHookSecret(alarm: Alarm, secret: string): Alarm {
   if (hookSchemeOf(alarm) === undefined || optionsOf(alarm).hook_secret !== undefined) return alarm;
   return { ...alarm, options: encodeOptions({ ...optionsOf(alarm), hook_secret: secret }) };
+}
+
+const subscriptionOf = (alarm: Pick<Alarm, 'kind' | 'options'>): string | undefined =>
+  isSubscription(optionsOf(alarm).event) ? sourceSeen(alarm) : undefined;
+
+/** As {@link withHookSecret}, after an edit. What a server of an earlier subscription knows proves nothing any more. */
+export function withSecretOfEdit(before: Alarm, alarm: Alarm, secret: string): Alarm {
+  if (subscriptionOf(before) === subscriptionOf(alarm)) return withHookSecret(alarm, secret);
+  const { hook_secret: _, ...rest } = optionsOf(alarm);
+  return withHookSecret({ ...alarm, options: encodeOptions(rest) }, secret);
 }
 
 /** Reads the name in an address; `undefined` for one that {@link hookPathOf} cannot have made. */

@@ -109,8 +109,6 @@ const messageSchema = z.union([
   }),
 ]);
 
-const mcpDigest = (text: string) => `sha256:${createHash('sha256').update(text).digest('hex')}`;
-
 /**
  * What is in a verified request of a server of MCP Events.
  *
@@ -135,18 +133,18 @@ export function subscriptionMessageOf(alarm: Pick<Alarm, 'options'>, request: Ho
       return { kind: 'verification', challenge: message.challenge };
     case 'gap': {
       const { cursor = null } = message;
-      const event = notice(mcpGap(asked.name, cursor, mcpDigest));
+      const event = notice(mcpGap(asked.name, cursor));
       return { kind: 'events', event, cursor: cursor ?? undefined, isLast: false };
     }
     case 'terminated': {
       const reduced = () => ({ type: message.type, note: 'the server has ended the subscription' });
-      const event = notice({ id: `terminated-${mcpDigest(source)}`, data: eventData(source, reduced) });
+      const event = notice({ id: `terminated-${digestOf(source)}`, data: eventData(source, reduced) });
       return { kind: 'events', event, cursor: undefined, isLast: true };
     }
     default: {
       const { eventId, cursor } = message;
       const isWanted = asked.filter === undefined || hasValue(source, asked.filter);
-      const event = isWanted ? arrived(mcpEvent(source, eventId, asked.name, mcpDigest)) : undefined;
+      const event = isWanted ? arrived(mcpEvent(source, eventId, asked.name)) : undefined;
       return { kind: 'events', event, cursor: cursor ?? undefined, isLast: false };
     }
   }

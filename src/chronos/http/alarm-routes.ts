@@ -15,7 +15,6 @@ import {
   RAW_ALARM_FIELDS,
 } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { isSubscription } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { isByPerson } from '../../wire/set-by.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
@@ -25,7 +24,7 @@ import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alar
 import { eventStateOf, sourceSeen, withNextOfEvents, withSeen } from '../alarm/events.ts';
 import { lastTurnOf } from '../alarm/fire-history.ts';
 import type { Calendars } from '../alarm/holidays.ts';
-import { hookViewOf, madeSecretOf, newHookSecret, withHookSecret } from '../alarm/hook.ts';
+import { hookViewOf, madeSecretOf, newHookSecret, withHookSecret, withSecretOfEdit } from '../alarm/hook.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
 import { optionsOf } from '../alarm/options.ts';
 import { previewAlarm } from '../alarm/preview.ts';
@@ -154,7 +153,6 @@ async function createAlarm(
     alarm = withHookSecret(draftAlarm(input, context), newHookSecret());
     occurrence = firstOccurrence(alarm, now, limits, calendars);
     alarm = await withFirstLook(service.looker, alarm);
-    if (isSubscription(input.event)) occurrence = firstOccurrence(alarm, now, limits, calendars);
     if (followedBy(alarm)) await follow(service, alarm);
   } catch (refusal) {
     // A request that is repeated after its instant has passed gets the original answer.
@@ -263,8 +261,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     if (!before) throw alarmNotFound();
     const { alarm } = edit(before);
     const source = sourceSeen(alarm);
-    if (source === sourceSeen(before.alarm)) return edit;
-    if (source === undefined) return edit;
+    if (source === undefined || source === sourceSeen(before.alarm)) return edit;
     const { seen } = eventStateOf(await withFirstLook(service.looker, alarm));
     return (state) => {
       const edited = edit(state);
@@ -339,7 +336,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const secret = newHookSecret();
     const drafted: Transition = (before) => {
       const edited = editAlarm(before, patch, now, { ...limits, author, hours }, calendars);
-      return { ...edited, alarm: withHookSecret(edited.alarm, secret) };
+      return { ...edited, alarm: withSecretOfEdit(before.alarm, edited.alarm, secret) };
     };
     const undo =
       ({ alarm }: AlarmState): Transition =>

@@ -1,7 +1,7 @@
 /**
  * A look at an MCP server: the events of a subscription since the last look, or its renewal where the server posts its
- * events. The server is one of the agent's manifest,
- * which the machine's specification names, and has an address: programs are run only by the agent itself.
+ * events. The server is one of the agent's manifest, which the machine's specification names, and has an address:
+ * programs are run only by the agent itself.
  */
 import { isAbsolute } from 'node:path';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
@@ -71,8 +71,7 @@ export async function lookAtServer(
       throw new Undecided(`the cursor of the server ${spec.alias} is too long`);
     return after;
   };
-  const gap = (isTruncated: boolean, cursor: string | null) =>
-    isTruncated && before ? [mcpGap(name, cursor, digestOf)] : [];
+  const gap = (isTruncated: boolean, cursor: string | null) => (isTruncated && before ? [mcpGap(name, cursor)] : []);
 
   if (isSubscription(source) && callback === undefined) {
     await answer(servers.requireDelivery(spec, subject, 'webhook', LOOK_MS));
@@ -91,7 +90,7 @@ export async function lookAtServer(
   const page = await answer(servers.poll(spec, { ...subject, maxEvents: EVENTS }, LOOK_MS));
   const { cursor, isTruncated, hasMore, nextPollMs } = page;
   if (page.events.length > EVENTS) throw new Undecided(`the server ${spec.alias} sent more events than were asked for`);
-  const events = page.events.map(({ eventId, source: data }) => mcpEvent(data, eventId, name, digestOf));
+  const events = page.events.map(({ eventId, source: data }) => mcpEvent(data, eventId, name));
   return {
     // Without a cursor the first answer is where the subscription begins.
     events: before ? [...gap(isTruncated, cursor), ...events] : [],
