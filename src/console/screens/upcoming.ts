@@ -214,11 +214,15 @@ function dayRow(one: AlarmDay, day: number, here: LocalContext): Html {
 
 const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;
 
-function figures({ total, deferred, perDay }: Forecast): Html {
+function figures({ cells, total, deferred, perDay }: Forecast): Html {
+  // A command takes the place of the model, and a check may skip it.
+  const ofModel = cells.filter(({ alarm }) => !alarm.run);
+  const modelTurns = ofModel.reduce((sum, cell) => sum + cell.count - deferredIn(cell), 0);
+  const most = ofModel.some(({ alarm }) => alarm.check) ? ' at most' : '';
   const turns =
     deferred === undefined
       ? html`<li><strong>?</strong>deferred: not computed beyond ${MAX_SIMULATED} wakes</li>`
-      : html`<li><strong>${total - deferred}</strong>model turns</li><li class="${deferred > 0 ? 'bad' : ''}"><strong>${deferred}</strong>deferred by the budget</li>`;
+      : html`<li><strong>${modelTurns}</strong>model turns${most}</li><li class="${deferred > 0 ? 'bad' : ''}"><strong>${deferred}</strong>deferred by the budget</li>`;
   return html`<ul class="figures"><li><strong>${total}</strong>${total === 1 ? 'wake' : 'wakes'} in 7 days</li><li><strong>${Math.max(...perDay)}</strong>on the busiest day</li>${turns}</ul>`;
 }
 

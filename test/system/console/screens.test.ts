@@ -173,6 +173,29 @@ describe('the screens of the console', () => {
     await installation.reveille('alarm', 'cancel', 'rare');
   });
 
+  test('upcoming: a command is no model turn, and with a check there are at most so many', async () => {
+    const set = (label: string, ...condition: string[]) =>
+      installation.reveille('alarm', 'set', 'Tidy', 'every day at 12:41', '--label', label, ...condition);
+    /** The figures of a page that shows an alarm; for a moment it may show what was read before. */
+    const figuresWith = (label: string) =>
+      eventually(`the page shows ${label}`, async () => {
+        await page.goto(`${base}upcoming`);
+        if ((await page.locator('.agenda > li', { hasText: label }).count()) === 0) return false;
+        const [wakes, , turns, deferred] = await page.locator('.figures li').allTextContents();
+        const numbers = [wakes, turns, deferred].map((text) => Number.parseInt(text!, 10));
+        return { others: numbers[0]! - numbers[1]! - numbers[2]!, turns: turns!.trim() };
+      });
+    await set('by-command', '--run', 'true');
+    const { others, turns } = await figuresWith('by-command');
+    assert.equal(others, 7);
+    assert.match(turns, /^\d+model turns$/);
+    await set('checked', '--check-path', 'inbox');
+    const checked = await figuresWith('checked');
+    assert.equal(checked.others, 7);
+    assert.match(checked.turns, /^\d+model turns at most$/);
+    for (const label of ['by-command', 'checked']) await installation.reveille('alarm', 'cancel', label);
+  });
+
   test('without a session, a page shows only how to sign in', async () => {
     const visitor = await browser.open({ width: 360 });
     await visitor.page.goto(`${installation.run.public_url}/`);
