@@ -59,7 +59,7 @@ const RETRY_SECONDS = '5';
 /** How often the token of an open stream is checked again, milliseconds. */
 const RECHECK_MS = 5000;
 
-type Parsed = { readonly value: unknown; readonly message: Omit<RemoteMessage, 'endpoint' | 'caller'> };
+type Parsed = { readonly value: unknown; readonly message: Omit<RemoteMessage, 'endpoint' | 'caller' | 'grant'> };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -180,7 +180,7 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
       const token = bearerOf(request.headers.get('authorization') ?? undefined);
       const verdict = await verifier.verify(token, endpoint);
       if ('refused' in verdict) return refuseToken(verdict.refused, verdict.about);
-      const { caller } = verdict;
+      const { caller, grant } = verdict;
       const general = missingScopes(caller, []);
       if (general.length > 0) return refuseScope(caller, general);
       // Each request stands for itself, so a session id is that of somebody else or of an earlier server.
@@ -198,7 +198,7 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
         const code = message.includes('JSON-RPC') ? INVALID_REQUEST : PARSE_ERROR;
         return refuse('bad_request', rpcError(400, code, message));
       }
-      const message: RemoteMessage = { endpoint, caller, ...parsed.message };
+      const message: RemoteMessage = { endpoint, caller, grant, ...parsed.message };
       const missing = missingScopes(caller, scopesFor(message, extensions));
       if (missing.length > 0) return refuseScope(caller, missing);
       return pass(request, parsed.value, message, closing);

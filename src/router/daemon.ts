@@ -41,7 +41,7 @@ import { Reaper } from './reaper/reaper.ts';
 import { Repetitions } from './repetitions.ts';
 import { Restarter } from './restarter.ts';
 import type { SupervisorOptions } from './supervisor.ts';
-import { type OnWake, Wakes } from './wake.ts';
+import { type OnWake, type Subscribers, Wakes } from './wake.ts';
 
 export type RouterOptions = {
   config: RouterConfig;
@@ -65,6 +65,8 @@ export type RouterOptions = {
   pagesOf?: PagesOf | undefined;
   /** Creates what answers other programs at public paths. */
   servicesOf?: ServicesOf | undefined;
+  /** Programs that subscribe to due alarms. */
+  subscribers?: Subscribers | undefined;
 };
 
 export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
@@ -150,6 +152,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     log,
     timeoutMs: config.wakeTimeoutMs,
     ...(options.onWake ? { onWake: options.onWake } : {}),
+    subscribers: options.subscribers,
   });
   const repetitions = new Repetitions({
     ...{ file, commits, clock, log },

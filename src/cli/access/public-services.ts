@@ -7,11 +7,13 @@ import { type ChronosClient, createChronosClient, holdPrincipal, type PrincipalH
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { type AgentKey, loadOrCreateKey } from '../../kit/identity/keys.ts';
 import { clientProof } from '../../kit/identity/person-rights.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import type { RemoteBackends } from '../../mcp-http/backends.ts';
-import { parseMcpHttpConfig } from '../../mcp-http/config.ts';
+import { type McpHttpConfig, parseMcpHttpConfig } from '../../mcp-http/config.ts';
+import { EventsHost } from '../../mcp-http/events/host.ts';
 import { createMcpHttp } from '../../mcp-http/service.ts';
 import { type RouterConfig, routerSettingsSchema } from '../../router/config.ts';
-import type { ServicesOf } from '../../router/public/listener.ts';
+import type { RouterOptions } from '../../router/daemon.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { RemoteCaller, TrustedIssuer } from '../../wire/remote-caller.ts';
@@ -79,19 +81,56 @@ function forOwner(issuer: TrustedIssuer, owner: string): TrustedIssuer {
   return { ...issuer, userOf };
 }
 
+/** What the router gets for clients with access tokens. */
+export type RemoteAccess = Pick<RouterOptions, 'servicesOf' | 'subscribers'>;
+
+type Opened = { backends: RemoteBackends; log: Logger };
+
+/** MCP over HTTP with its events, which the router tells of due alarms. @param open called once */
+function remoteAccess(
+  config: McpHttpConfig,
+  dataDir: string,
+  { clock }: Pick<CliContext, 'clock'>,
+  open: () => Promise<Opened>,
+): RemoteAccess {
+  let opened: Promise<Opened> | undefined;
+  const once = () => {
+    opened ??= open();
+    opened.catch(() => {
+      opened = undefined;
+    });
+    return opened;
+  };
+  const { issuers, callbackAllow } = config;
+  const events = new EventsHost({ dataDir, issuers, allow: callbackAllow, clock, open: once });
+  return {
+    subscribers: events,
+    servicesOf: (parts) => {
+      const withEvents = async () => ({ ...(await once()), extensions: [events.extension] });
+      const service = createMcpHttp({ config, ...parts, open: withEvents, clock });
+      events.start();
+      const close = async () => {
+        await events.close();
+        await service.close();
+      };
+      return [{ ...service, close }];
+    },
+  };
+}
+
 /**
  * The services of `reveille up`.
  *
  * @param owner the user of this installation
  * @throws ReveilleError `invalid_request` for a wrong setting
  */
-export function localServices(context: CliContext, owner: string): ServicesOf | undefined {
-  const { clock, settings } = context;
+export function localServices(context: CliContext, owner: string, dataDir: string): RemoteAccess | undefined {
+  const { settings } = context;
   const given = parseMcpHttpConfig(settings);
   if (!given) return undefined;
   const config = { ...given, issuers: given.issuers.map((issuer) => forOwner(issuer, owner)) };
   const open = async () => ({ backends: await localBackends(context), log: await context.log('mcp', 'error') });
-  return (parts) => [createMcpHttp({ config, ...parts, open, clock })];
+  return remoteAccess(config, dataDir, context, open);
 }
 
 const fleetSchema = routerSettingsSchema.pick({
@@ -177,8 +216,10 @@ async function fleetBackends(context: CliContext, settings: FleetSettings, dataD
  *
  * @throws ReveilleError `invalid_request` for a wrong or missing setting
  */
-export function fleetServices(context: CliContext, { dataDir }: Pick<RouterConfig, 'dataDir'>): ServicesOf | undefined {
-  const { clock } = context;
+export function fleetServices(
+  context: CliContext,
+  { dataDir }: Pick<RouterConfig, 'dataDir'>,
+): RemoteAccess | undefined {
   const config = parseMcpHttpConfig(context.settings);
   if (!config) return undefined;
   const settings = parseSettings(fleetSchema, context.settings);
@@ -191,5 +232,5 @@ export function fleetServices(context: CliContext, { dataDir }: Pick<RouterConfi
     backends: await fleetBackends(context, settings, dataDir),
     log: await context.log('mcp', 'info'),
   });
-  return (parts) => [createMcpHttp({ config, ...parts, open, clock })];
+  return remoteAccess(config, dataDir, context, open);
 }

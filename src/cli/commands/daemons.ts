@@ -38,11 +38,11 @@ export async function router(context: CliContext): Promise<void> {
   const { fleetConsole } = await import('../access/fleet-console.ts');
   const pagesOf = config.public.console && fleetConsole(context, config.public);
   const { fleetServices } = await import('../access/public-services.ts');
-  const servicesOf = fleetServices(context, config);
+  const access = fleetServices(context, config);
   await runDaemon(context, 'router', (log) =>
     startRouter({
       ...{ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log },
-      ...{ pagesOf, servicesOf },
+      ...{ pagesOf, ...access },
     }),
   );
 }

@@ -185,7 +185,7 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pagesOf: console?.pagesOf, servicesOf: localServices(context, identity.owner) },
+      ...{ onWake, pagesOf: console?.pagesOf, ...localServices(context, identity.owner, config.dataDir) },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );

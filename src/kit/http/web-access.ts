@@ -44,6 +44,14 @@ export type WebRequest = {
   maxBytes?: number;
 };
 
+/** A body may be posted only once, so a redirect is the answer. */
+export type WebPost = Pick<WebRequest, 'url' | 'headers' | 'signal'> & {
+  body: string;
+  maxBytes: number;
+  /** Default 20 seconds. */
+  limitMs?: number;
+};
+
 export type WebAnswer = {
   /** The address after all redirects. */
   url: URL;
@@ -128,6 +136,12 @@ export class WebAccess {
     return `${what}: it is not reached${isPrivate ? `; to reach it, allow ${written}:${port} by name${this.#named}` : ''}`;
   }
 
+  /** Whether the operator has allowed the host of an address by name. */
+  isAllowed(text: string): boolean {
+    const url = readUrl(text);
+    return this.#allowed.has(url.hostname) || this.#allowed.has(`${url.hostname}:${portOf(url)}`);
+  }
+
   /** The variable to set; a program's own option needs no name. */
   get #named(): string {
     return this.#setting.startsWith('--') ? '' : ` in ${this.#setting}`;
@@ -179,9 +193,19 @@ export class WebAccess {
     }
   }
 
+  /**
+   * Posts to an address. A redirect is returned as the answer, and not followed.
+   *
+   * @throws ReveilleError as {@link get}; the cause of `unavailable` is the error of the connection
+   */
+  async post(request: WebPost): Promise<Pick<Answered, 'status' | 'body'>> {
+    const { url: text, headers = {}, body, maxBytes, signal, limitMs = LIMIT_MS } = request;
+    return this.#exchange(readUrl(text), { method: 'POST', headers, body, maxBytes, signal }, limitMs);
+  }
+
   async #exchange(
     url: URL,
-    { method, headers, maxBytes, signal }: Pick<ExchangeRequest, 'method' | 'headers' | 'maxBytes' | 'signal'>,
+    { method, headers, body, maxBytes, signal }: Omit<ExchangeRequest, 'url' | 'limit'>,
     ms: number,
   ): Promise<Answered> {
     const host = hostOf(url);
@@ -204,13 +228,14 @@ export class WebAccess {
     this.#agents.add(agent);
     try {
       const answer = await exchange(agent, {
-        ...{ method, url, maxBytes, signal },
+        ...{ method, url, body, maxBytes, signal },
         headers: { 'user-agent': `Reveille/${VERSION}`, 'accept-encoding': 'identity', ...headers },
         limit: { clock: this.#clock, ms },
       });
       if (answer.result === 'answered') return answer;
       if (refused !== undefined) throw new ReveilleError('forbidden', refused);
-      throw new ReveilleError('unavailable', `${url.origin} did not answer: ${reasonOf(answer.error)}`);
+      const why = reasonOf(answer.error);
+      throw new ReveilleError('unavailable', `${url.origin} did not answer: ${why}`, { cause: answer.error });
     } finally {
       this.#agents.delete(agent);
       void agent.destroy();
