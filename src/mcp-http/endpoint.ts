@@ -58,21 +58,30 @@ const [PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR] = [-32_700, -32_600, -32_000]
 const RETRY_SECONDS = '5';
 /** How often the token of an open stream is checked again, milliseconds. */
 const RECHECK_MS = 5000;
+const REPORT_EVERY_MS = 60_000;
+/** Outcomes that a setting may have caused. */
+const OF_OPERATOR: ReadonlySet<Outcome> = new Set([
+  ...(['issuer_unavailable', 'foreign_issuer', 'wrong_audience', 'bad_claims', 'no_user'] as const),
+]);
 
-type Parsed = { readonly value: unknown; readonly message: Omit<RemoteMessage, 'endpoint' | 'caller' | 'grant'> };
+type Parsed =
+  | { readonly value: unknown; readonly message: Omit<RemoteMessage, 'endpoint' | 'caller' | 'grant'> }
+  | { readonly code: number; readonly why: string };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** A message without a method, such as a response, has the method ''. @throws ReveilleError `invalid_request` */
+/** One message of JSON-RPC; one without a method, such as a response, has the method ''. */
 function parseBody(bytes: ArrayBuffer): Parsed {
   let text: string;
+  let value: unknown;
   try {
     text = utf8.decode(bytes);
-  } catch (cause) {
-    throw new ReveilleError('invalid_request', 'the body must be JSON in UTF-8', { cause });
+    value = parseUntrustedJson(text, 'the body');
+  } catch (thrown) {
+    const why = thrown instanceof ReveilleError ? thrown.message : 'the body must be JSON in UTF-8';
+    return { code: PARSE_ERROR, why };
   }
-  const value = parseUntrustedJson(text, 'the body');
-  if (!isObject(value)) throw new ReveilleError('invalid_request', 'the body must be one JSON-RPC message');
+  if (!isObject(value)) return { code: INVALID_REQUEST, why: 'the body must be one JSON-RPC message' };
   const params = isObject(value.params) ? value.params : {};
   const argumentsText = sliceAt(text, ['params', 'arguments']) ?? '{}';
   return { value, message: { method: typeof value.method === 'string' ? value.method : '', params, argumentsText } };
@@ -96,15 +105,25 @@ function challenge(metadata: string, scopes: readonly RemoteScope[], error?: str
 export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
   const { endpoint, verifier, publicUrl, serverFor, extensions, enter, count, clock, log } = options;
   const own: readonly RemoteScope[] = MCP_ENDPOINTS[endpoint];
-  /** The messages of requests under way. The SDK's handler makes a server for each request. */
+  // Called for each request, in both eras of the protocol.
   const handler: McpHttpHandler = createMcpHandler(
     ({ authInfo }) => serverFor((authInfo!.extra as { message: RemoteMessage }).message),
     { onerror: ({ message }) => log.debug({ endpoint, reason: message }, 'MCP over HTTP') },
   );
 
+  const reportedAt = new Map<Outcome, number>();
+  /** Any client can cause these, so that each reaches the operator at most once a minute. */
+  const levelOf = (outcome: Outcome): 'warn' | 'info' | 'debug' => {
+    const now = clock.monotonic();
+    const isSoon = now - (reportedAt.get(outcome) ?? Number.NEGATIVE_INFINITY) < REPORT_EVERY_MS;
+    if (isSoon || !OF_OPERATOR.has(outcome)) return 'debug';
+    reportedAt.set(outcome, now);
+    return outcome === 'issuer_unavailable' ? 'warn' : 'info';
+  };
+
   const refuse = (outcome: Outcome, response: Response, about?: object): Response => {
     count(outcome);
-    log.debug({ endpoint, outcome, ...about }, 'request of an MCP client refused');
+    log[levelOf(outcome)]({ endpoint, outcome, ...about }, 'request of an MCP client refused');
     return response;
   };
 
@@ -113,8 +132,8 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
   /** A client that has no usable token, or whose user is not known here. */
   const refuseToken = (refused: Refusal, about: string | undefined): Response => {
     if (refused === 'issuer_unavailable') {
-      log.warn({ endpoint, reason: about }, 'the keys of an issuer could not be read');
-      return refuse(refused, json(503, { error: 'temporarily_unavailable' }, { 'retry-after': RETRY_SECONDS }));
+      const headers = { 'retry-after': RETRY_SECONDS };
+      return refuse(refused, json(503, { error: 'temporarily_unavailable' }, headers), { about });
     }
     // The token is valid, and another one would not help.
     if (refused === 'no_user') return refuse(refused, json(403, { error: 'access_denied' }), { about });
@@ -123,7 +142,7 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     return refuse(refused, json(401, { error: error ?? 'unauthorized' }, headers), { about });
   };
 
-  /** Asks for the missing scopes, and for those that the client has here, so that it loses none. */
+  /** Asks for the missing scopes, and for the scopes that the client has here, so that it keeps these. */
   const refuseScope = ({ scopes }: RemoteCaller, needed: readonly RemoteScope[]): Response => {
     const asked = own.filter((scope) => scopes.has(scope) || needed.includes(scope));
     const headers = { 'www-authenticate': challenge(metadata(), asked, 'insufficient_scope') };
@@ -135,15 +154,13 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     return missing.length > 0 || own.some((scope) => caller.scopes.has(scope)) ? missing : [own[0]!];
   };
 
-  /** Aborts when the token of an open stream expires or is revoked. */
-  const whileValid = (caller: RemoteCaller, gone: AbortSignal): AbortSignal => {
-    const invalid = new AbortController();
+  /** Ends an open stream when its token expires or is revoked. @returns stops */
+  const watch = (caller: RemoteCaller, end: () => void): (() => void) => {
     const check = async () => {
-      if (clock.now() >= caller.expiresAt || (await verifier.isRevoked(caller))) invalid.abort();
+      if (clock.now() >= caller.expiresAt || (await verifier.isRevoked(caller))) end();
     };
-    const timer = setInterval(() => void check().catch(() => invalid.abort()), RECHECK_MS).unref();
-    gone.addEventListener('abort', () => clearInterval(timer), { once: true });
-    return invalid.signal;
+    const timer = setInterval(() => void check().catch(end), RECHECK_MS).unref();
+    return () => clearInterval(timer);
   };
 
   const pass = async (request: Request, body: unknown, message: RemoteMessage, closing: AbortSignal) => {
@@ -157,12 +174,23 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
       const headers = { 'retry-after': String(Math.ceil(retryAfterSeconds)) };
       return refuse('over_share', rpcError(429, SERVER_ERROR, why, { id: idOf(body), headers }));
     }
-    // The listener aborts it when the answer has ended, however it ends.
-    request.signal.addEventListener('abort', leave, { once: true });
-    if (request.signal.aborted) leave();
-    const ends = [request.signal, closing, ...(isStream ? [whileValid(caller, request.signal)] : [])];
+    const ended = new AbortController();
+    const end = () => ended.abort();
+    const stop = isStream ? watch(caller, end) : () => {};
+    closing.addEventListener('abort', end, { once: true });
     const { method, url, headers } = request;
-    const bounded = new Request(url, { method, headers, signal: AbortSignal.any(ends) });
+    const bounded = new Request(url, { method, headers, signal: ended.signal });
+    const finish = () => {
+      leave();
+      stop();
+      closing.removeEventListener('abort', end);
+      // Its signal aborts only while it exists, and the handler keeps only the signal.
+      if (!bounded.signal.aborted) end();
+    };
+    // The listener aborts it when the answer has ended, however it ends.
+    request.signal.addEventListener('abort', finish, { once: true });
+    if (request.signal.aborted) finish();
+    if (closing.aborted) end();
     const scopes = [...caller.scopes];
     // The token itself stays here.
     const authInfo = { token: '', clientId: caller.clientId, scopes, extra: { message } };
@@ -183,21 +211,15 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
       const { caller, grant } = verdict;
       const general = missingScopes(caller, []);
       if (general.length > 0) return refuseScope(caller, general);
-      // Each request stands for itself, so a session id is that of somebody else or of an earlier server.
+      // Each request stands for itself, so a session id belongs to another subject or to an earlier server.
       if (request.headers.has('mcp-session-id'))
         return refuse('unknown_session', rpcError(404, SERVER_ERROR, 'Session not found'));
       if (request.method !== 'POST') {
         const headers = { allow: 'POST' };
         return refuse('bad_request', rpcError(405, SERVER_ERROR, 'Method not allowed.', { headers }));
       }
-      let parsed: Parsed;
-      try {
-        parsed = parseBody(await request.arrayBuffer());
-      } catch (thrown) {
-        const { message } = toReveilleError(thrown);
-        const code = message.includes('JSON-RPC') ? INVALID_REQUEST : PARSE_ERROR;
-        return refuse('bad_request', rpcError(400, code, message));
-      }
+      const parsed = parseBody(await request.arrayBuffer());
+      if ('why' in parsed) return refuse('bad_request', rpcError(400, parsed.code, parsed.why));
       const message: RemoteMessage = { endpoint, caller, grant, ...parsed.message };
       const missing = missingScopes(caller, scopesFor(message, extensions));
       if (missing.length > 0) return refuseScope(caller, missing);

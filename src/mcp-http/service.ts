@@ -50,17 +50,20 @@ const TARGETS: ReadonlyMap<string, Target> = new Map(
 );
 const targetOf = (target: string) => TARGETS.get(target.split('?', 1)[0]!);
 
+const notServed = (endpoint: McpEndpoint) =>
+  new ReveilleError('not_found', `${mcpPath(endpoint)} is not available at this listener`);
+
 const EXPOSED = 'WWW-Authenticate, Retry-After, Mcp-Session-Id, Mcp-Protocol-Version';
 
 /** The headers with which a page of an accepted origin may read the answer. */
-function corsHeaders(origin: string, request: Request): Record<string, string> {
+function corsHeaders(origin: string, request: Request, methods: string): Record<string, string> {
   const wanted = request.headers.get('access-control-request-headers') ?? 'authorization, content-type';
   return {
     'access-control-allow-origin': origin,
     vary: 'Origin',
     'access-control-expose-headers': EXPOSED,
     ...(request.method === 'OPTIONS' && {
-      'access-control-allow-methods': 'POST',
+      'access-control-allow-methods': methods,
       'access-control-allow-headers': /^[A-Za-z0-9, -]{1,1000}$/.test(wanted) ? wanted : 'authorization, content-type',
       'access-control-max-age': '600',
     }),
@@ -121,8 +124,7 @@ export function createMcpHttp({ config, publicUrl, enter, open, clock }: McpHttp
         bearer_methods_supported: ['header'],
         resource_name: TITLES[endpoint],
       },
-      // It is public, and holds nothing of a user.
-      { headers: { 'access-control-allow-origin': '*', 'cache-control': 'public, max-age=300' } },
+      { headers: { 'cache-control': 'public, max-age=300' } },
     );
 
   const answer = async (request: Request, closing: AbortSignal, { endpoint, isMetadata }: Target) => {
@@ -131,9 +133,12 @@ export function createMcpHttp({ config, publicUrl, enter, open, clock }: McpHttp
       opened = undefined;
     });
     const served = (await opened).endpoints.get(endpoint);
-    if (!served) throw new ReveilleError('not_found', `${mcpPath(endpoint)} is not available at this listener`);
+    if (!served) throw notServed(endpoint);
     if (!isMetadata) return served.answer(request, closing);
-    if (request.method === 'GET' || request.method === 'HEAD') return metadataOf(endpoint);
+    // It is public, and holds nothing of a user.
+    const cors = corsHeaders('*', request, 'GET');
+    if (request.method === 'OPTIONS') return new Response(null, { status: 204, headers: cors });
+    if (request.method === 'GET' || request.method === 'HEAD') return withHeaders(metadataOf(endpoint), cors);
     return new Response(null, { status: 405, headers: { allow: 'GET, HEAD' } });
   };
 
@@ -149,7 +154,7 @@ export function createMcpHttp({ config, publicUrl, enter, open, clock }: McpHttp
         count('foreign_origin');
         return Response.json({ error: 'forbidden' }, { status: 403 });
       }
-      const cors = corsHeaders(origin, request);
+      const cors = corsHeaders(origin, request, 'POST');
       if (request.method === 'OPTIONS') return new Response(null, { status: 204, headers: cors });
       return withHeaders(await answer(request, closing, target), cors);
     },

@@ -55,9 +55,12 @@ async function localBackends(context: CliContext): Promise<RemoteBackends> {
   };
   return {
     alarms(caller) {
-      const { url, token } = findChronos(own);
+      const { url, token, local } = findChronos(own);
+      // Without a proof of the author, the alarm would count as the agent's own.
+      if (!local || settings.CHRONOS_ADMIN_TOKEN === undefined)
+        throw new ReveilleError('unavailable', 'clients set alarms only at the chronosd of this installation');
       const identity = localIdentity(own);
-      const person = proverOf(caller, settings.CHRONOS_ADMIN_TOKEN!, () => clock.now());
+      const person = proverOf(caller, settings.CHRONOS_ADMIN_TOKEN, () => clock.now());
       return createChronosClient({ url, token, identity, principal, person, clock });
     },
     zone: () => zoneOfUser(own),

@@ -75,6 +75,9 @@ function refusalOf(thrown: unknown): Refusal {
   return 'malformed';
 }
 
+/** A claim of a token that is not verified, for the log. */
+const shown = (claim: unknown) => (JSON.stringify(claim) ?? 'absent').slice(0, 300);
+
 const textOf = (claim: unknown): string | undefined => (typeof claim === 'string' && claim !== '' ? claim : undefined);
 
 /** Issuers write the scopes as one text or as a list, and name the claim in two ways. */
@@ -92,11 +95,6 @@ const grantedOf = (claims: JWTPayload, subject: string, clientId: string): Grant
 export function createVerifier({ issuers, keys, publicUrl, clock }: VerifierOptions): TokenVerifier {
   const known = new Map(issuers.map((issuer) => [issuer.issuer, issuer]));
   const granted = new WeakMap<RemoteCaller, { issuer: TrustedIssuer; token: GrantedToken }>();
-
-  const issuerOf = (token: string): TrustedIssuer | undefined => {
-    const { iss } = decodeJwt(token);
-    return iss === undefined ? undefined : known.get(iss);
-  };
 
   const callerOf = async (issuer: TrustedIssuer, claims: JWTPayload): Promise<Verdict> => {
     const subject = textOf(claims[issuer.subjectClaim]);
@@ -124,9 +122,12 @@ export function createVerifier({ issuers, keys, publicUrl, clock }: VerifierOpti
     async verify(token, endpoint) {
       if (token === undefined) return { refused: 'no_token' };
       if (token.length > TOKEN_MAX_CHARACTERS) return { refused: 'malformed' };
+      let claimed = '';
       try {
-        const issuer = issuerOf(token);
-        if (!issuer) return { refused: 'foreign_issuer' };
+        const { iss, aud } = decodeJwt(token);
+        const issuer = iss === undefined ? undefined : known.get(iss);
+        if (!issuer) return { refused: 'foreign_issuer', about: `the issuer is ${shown(iss)}` };
+        claimed = shown(aud);
         const { payload } = await jwtVerify(token, await keys.of(issuer), {
           algorithms: ALGORITHMS,
           issuer: issuer.issuer,
@@ -137,7 +138,8 @@ export function createVerifier({ issuers, keys, publicUrl, clock }: VerifierOpti
         });
         return await callerOf(issuer, payload);
       } catch (thrown) {
-        return { refused: refusalOf(thrown), about: thrownText(thrown) };
+        const refused = refusalOf(thrown);
+        return { refused, about: refused === 'wrong_audience' ? `the audience is ${claimed}` : thrownText(thrown) };
       }
     },
     async isRevoked(caller) {

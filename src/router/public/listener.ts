@@ -274,13 +274,16 @@ function fallbackOf({ pages, serviceAt, isTls }: FallbackParts): Fallback {
       const { method = 'GET', url = '/', headers } = incoming;
       const answer = serviceAt(url)?.answer ?? pages!;
       const gone = new AbortController();
-      outgoing.once('close', () => gone.abort());
       const given = Object.entries(headers).flatMap(([name, value]) =>
         [value ?? []].flat().map((one): [string, string] => [name, one]),
       );
       const request = new Request(`${isTls ? 'https' : 'http'}://${headers.host}${url}`, {
         ...{ method, headers: given, signal: gone.signal },
         ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
+      });
+      // The signal of a request aborts only while the request exists. An open answer may have kept only the signal.
+      outgoing.once('close', () => {
+        if (!request.signal.aborted) gone.abort();
       });
       return answer(request, { remoteAddress: addressOf(incoming.socket), closing: draining });
     },

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { wakeBody } from '../../../src/chronos/dispatch/http-waker.ts';
-import { personKeyMark, personProof } from '../../../src/kit/identity/person-rights.ts';
+import { clientProof, personKeyMark, personProof } from '../../../src/kit/identity/person-rights.ts';
 import { ADMIN, createHttpBench, refused, SECRET, TRANSPORT } from './http-bench.ts';
 
 const ALARM = { kind: 'once', wake_message: 'call the bank', delay_seconds: 60 };
@@ -92,4 +92,45 @@ test('alarms set under a key that is marked as a person’s are theirs; the mark
     ...[`${version}.${Buffer.from('Eve').toString('base64url')}.${mac}`, `${mark}.x`, `${version}.${name}`],
   ];
   for (const proof of wrong) refused(await set(person, proof), 403, 'forbidden');
+});
+
+const CLIENT = { client_id: 'https://chat.example/client.json', name: 'Chat' };
+
+/** A request with the proof of a program. */
+function ofClient(bench: Bench, body: object, { method = 'POST', path = PATH } = {}) {
+  const text = JSON.stringify(body);
+  const proof = clientProof(CLIENT, { method, path, body: text }, { secret: ADMIN, now: bench.clock.now() });
+  return { body: text, headers: { 'x-chronos-person': proof } };
+}
+
+test('a program with an access token is neither a person nor the agent, also in the wake', async (t) => {
+  const bench = await createHttpBench(t);
+  const agent = await bench.agent('ada');
+  const { id } = (await agent.call('POST', PATH, ofClient(bench, ALARM))).data;
+  const path = `${PATH}/${id}`;
+  assert.deepEqual((await agent.call('GET', path)).data.set_by, { kind: 'client', ...CLIENT });
+  const edited = await agent.call('PATCH', path, sealed(bench, { label: 'x' }, { method: 'PATCH', path }));
+  assert.deepEqual(edited.data.set_by, { kind: 'person', name: 'Ada' }, 'who changes the text becomes its author');
+  const again = await agent.call('PATCH', path, ofClient(bench, { label: 'y' }, { method: 'PATCH', path }));
+  assert.deepEqual(again.data.set_by, { kind: 'client', ...CLIENT });
+  await bench.clock.advance(60_000);
+  const request = { now: bench.clock.now(), limit: 9, perOwner: 9, inFlight: new Map() };
+  const [claim] = await bench.store.claim(request);
+  assert.deepEqual(JSON.parse(wakeBody(claim!)).set_by, { kind: 'client', ...CLIENT });
+});
+
+test('a program may not set what the machine of the user would run or read', async (t) => {
+  const bench = await createHttpBench(t);
+  const agent = await bench.agent('ada');
+  const { id } = (await agent.call('POST', PATH, ofClient(bench, ALARM))).data;
+  const path = `${PATH}/${id}`;
+  for (const fields of [
+    { run: { argv: ['id'] } },
+    { check: { command: { argv: ['id'] } } },
+    { check: { path: { path: '/etc/passwd' } } },
+  ]) {
+    const why = /which the user's machine would run or read/;
+    refused(await agent.call('POST', PATH, ofClient(bench, { ...ALARM, ...fields })), 403, 'forbidden', why);
+    refused(await agent.call('PATCH', path, ofClient(bench, fields, { method: 'PATCH', path })), 403, 'forbidden', why);
+  }
 });

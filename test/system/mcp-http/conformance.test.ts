@@ -2,9 +2,9 @@
  * The server scenarios of the MCP conformance suite against `/mcp/chronos`, all of them, in each revision. The suite has no
  * token, so a proxy adds one.
  *
- * Most scenarios call tools, prompts or resources of the suite's own example server. Here they find none, which is the
- * only accepted reason of a failed check. Tools that answer in several messages are added by an extension, because such
- * answers take another way through the endpoint.
+ * Most scenarios call tools, prompts or resources of the suite's own example server. At the alarm tools they find none,
+ * which is the only accepted reason of a failed check. Therefore they run a second time with an extension that has them
+ * (conformance-server.ts), behind the same endpoint.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -13,11 +13,10 @@ import { globSync, readFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { ServerExtension } from '../../../src/mcp-http/servers.ts';
 import { listening, type Owner, temporaryFolder } from '../../support/temporary.ts';
+import { CONFORMANCE } from './conformance-server.ts';
 import { startMcpHttp } from './mcp-http-bench.ts';
 
 const SUITE = fileURLToPath(
@@ -28,11 +27,11 @@ const FREE = { ROUTER_PUBLIC_REQUESTS_PER_MINUTE: '1000000', ROUTER_PUBLIC_REQUE
 type Check = { id: string; status: string; errorMessage?: string };
 type Outcome = { scenario: string; check: Check };
 
-/** Runs scenarios of a revision. @param only all by default */
+/** Runs all scenarios of a revision. */
 async function conformance(
   owner: Owner,
   revision: string,
-  { extensions, only }: { extensions?: readonly ServerExtension[]; only?: readonly string[] } = {},
+  extensions?: readonly ServerExtension[],
 ): Promise<Outcome[]> {
   const bench = await startMcpHttp(owner, FREE, extensions);
   const bearer = await bench.token();
@@ -55,14 +54,10 @@ async function conformance(
   });
   const url = `${(await listening(owner, proxy)).replace('127.0.0.1', 'localhost')}/mcp`;
   const folder = temporaryFolder(owner);
-  const run = async (...more: string[]) => {
-    const args = ['server', '--url', url, '--spec-version', revision, '-o', folder, ...more];
-    const suite = spawn(process.execPath, [SUITE, ...args], { cwd: folder, stdio: 'ignore' });
-    owner.after(() => suite.kill('SIGKILL'));
-    await once(suite, 'close');
-  };
-  for (const scenario of only ?? []) await run('--scenario', scenario);
-  if (!only) await run('--suite', 'all');
+  const args = ['server', '--url', url, '--suite', 'all', '--spec-version', revision, '-o', folder];
+  const suite = spawn(process.execPath, [SUITE, ...args], { cwd: folder, stdio: 'ignore' });
+  owner.after(() => suite.kill('SIGKILL'));
+  await once(suite, 'close');
   return globSync('*/checks.json', { cwd: folder }).flatMap((file) => {
     const scenario = /^server-(.*)-\d{4}-\d\d-\d\dT/.exec(file)?.[1] ?? file;
     const checks = JSON.parse(readFileSync(join(folder, file), 'utf8')) as Check[];
@@ -110,43 +105,35 @@ for (const [revision, { scenarios, checks }] of Object.entries(EXPECTED))
     assert.ok(passed.length >= checks, `${passed.length} passed`);
   });
 
-const text = (written: string): CallToolResult => ({ content: [{ type: 'text', text: written }] });
-
-/** Tools as the suite describes them: an answer, a failure, and answers after other messages. */
-const TOOLS: ServerExtension = {
-  scopesOf: () => undefined,
-  extend(server) {
-    const names = ['test_simple_text', 'test_error_handling', 'test_tool_with_progress', 'test_tool_with_logging'];
-    server.registerCapabilities({ logging: {} });
-    server.setRequestHandler('tools/list', () => ({
-      tools: names.map((name) => ({ name, description: name, inputSchema: { type: 'object' as const } })),
-    }));
-    server.setRequestHandler('tools/call', async ({ params: { name, _meta } }, { mcpReq }) => {
-      if (name === 'test_simple_text') return text('This is a simple text response for testing.');
-      if (name === 'test_error_handling')
-        return { ...text('This tool intentionally returns an error for testing'), isError: true };
-      for (const [step, progress] of [0, 50, 100].entries()) {
-        const progressToken = _meta?.progressToken ?? 0;
-        if (name === 'test_tool_with_progress')
-          await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, total: 100 } });
-        else await mcpReq.notify({ method: 'notifications/message', params: { level: 'info', data: `step ${step}` } });
-        await pause(20);
-      }
-      return text('done');
-    });
-  },
+const ASKS = 'these servers ask the client nothing: no elicitation, sampling or roots';
+/** Scenarios with failed checks although everything is there, and why each is correct. */
+const EXPECTED_FAILURES: Readonly<Record<string, string>> = {
+  'tools-call-elicitation': ASKS,
+  'tools-call-sampling': ASKS,
+  'elicitation-sep1034-defaults': ASKS,
+  'elicitation-sep1330-enums': ASKS,
+  'server-stateless': `${ASKS}; two of its checks are about such a tool`,
+  'server-sse-polling': 'an answer is not resumed: each request stands for itself, and a repeated one is harmless',
+  'http-custom-header-server-validation': 'no tool has its arguments in headers',
 };
+const isExpected = (scenario: string) =>
+  Object.hasOwn(EXPECTED_FAILURES, scenario) || scenario.startsWith('input-required-result-');
 
-const STREAMED = {
-  '2025-11-25': ['tools-call-simple-text', 'tools-call-error', 'tools-call-with-progress', 'tools-call-with-logging'],
-  '2026-07-28': ['tools-call-simple-text', 'tools-call-error', 'tools-call-with-progress'],
-};
-for (const [revision, only] of Object.entries(STREAMED))
-  test(`answers in several messages pass in ${revision}`, async (t) => {
-    const { passed, failed } = counts(await conformance(t, revision, { extensions: [TOOLS], only }));
+const LEAST = { '2025-06-18': 50, '2025-11-25': 63, '2026-07-28': 117 };
+
+for (const [revision, least] of Object.entries(LEAST))
+  test(`with what the suite calls, the server scenarios of ${revision} pass`, async (t) => {
+    const outcomes = await conformance(t, revision, [CONFORMANCE]);
+    const { passed, failed } = counts(outcomes);
+    const of = (some: readonly Outcome[]) => new Set(some.map(({ scenario }) => scenario)).size;
+    t.diagnostic(
+      `${of(outcomes)} scenarios, ${of(failed)} with failed checks: ${passed.length} passed, ${failed.length} failed`,
+    );
     assert.deepEqual(
-      failed.map(({ scenario, check }) => `${scenario}: ${check.errorMessage}`),
+      failed
+        .filter(({ scenario }) => !isExpected(scenario))
+        .map(({ scenario, check }) => `${scenario}: ${check.id}: ${check.errorMessage}`),
       [],
     );
-    assert.equal(new Set(passed.map(({ scenario }) => scenario)).size, only.length);
+    assert.ok(passed.length >= least, `${passed.length} passed`);
   });

@@ -65,11 +65,13 @@ export type McpHttpBench = Awaited<ReturnType<typeof startMcpHttp>>;
 /**
  * @param more settings of the router
  * @param extensions of the servers, which then have no alarms
+ * @param isRevoked of the issuer, with extensions
  */
 export async function startMcpHttp(
   owner: Owner,
   more: Record<string, string> = {},
   extensions?: readonly ServerExtension[],
+  isRevoked: () => boolean = () => false,
 ) {
   const folder = temporaryFolder(owner);
   const issuer = await startIssuer(owner);
@@ -98,7 +100,7 @@ export async function startMcpHttp(
   const router = await startRouter({
     ...{ config, openAgents: openAgentHost, clock: systemClock, log: silentLogger, version: '0.0.0' },
     environment: {},
-    ...(extensions ? { servicesOf: extended(settings, extensions) } : fleetServices(context, config)),
+    ...(extensions ? { servicesOf: extended(settings, extensions, isRevoked) } : fleetServices(context, config)),
   });
   atEnd(owner, () => router.close());
   const { url } = router.public;
@@ -150,12 +152,14 @@ export async function startMcpHttp(
 }
 
 /** The service without a chronosd, and with extensions. */
-function extended(settings: Settings, extensions: readonly ServerExtension[]): ServicesOf {
+function extended(settings: Settings, extensions: readonly ServerExtension[], isRevoked: () => boolean): ServicesOf {
   const alarms = () => {
     throw new ReveilleError('unavailable', 'these servers have no alarms');
   };
   const open = async () => ({ backends: { alarms }, extensions, log: silentLogger });
-  return (parts) => [createMcpHttp({ config: parseMcpHttpConfig(settings)!, ...parts, open, clock: systemClock })];
+  const { issuers, ...rest } = parseMcpHttpConfig(settings)!;
+  const config = { ...rest, issuers: issuers.map((issuer) => ({ ...issuer, isRevoked })) };
+  return (parts) => [createMcpHttp({ config, ...parts, open, clock: systemClock })];
 }
 
 type CallOptions = { bearer?: string; endpoint?: string; headers?: Record<string, string> };

@@ -34,7 +34,7 @@ describe('tokens', () => {
     assert.equal(bench.figures()[counted], before + 1, `${counted} is counted`);
   }
 
-  test('a request without a token is told where to get one', async () => {
+  test('a request without a token learns where to get one', async () => {
     await unauthorized(undefined, 'no_token');
     await unauthorized(undefined, 'no_token', { authorization: 'Basic YWRhOnNlY3JldA==' });
     const { status, text, headers } = await bench.send('/.well-known/oauth-protected-resource/mcp/chronos');
@@ -47,6 +47,15 @@ describe('tokens', () => {
       bearer_methods_supported: ['header'],
       resource_name: 'Reveille: alarms',
     });
+  });
+
+  test('a web page may read the metadata, and nothing else', async () => {
+    const headers = { origin: 'https://any.example', 'access-control-request-method': 'GET' };
+    const path = '/.well-known/oauth-protected-resource/mcp/chronos';
+    const asked = await bench.send(path, { method: 'OPTIONS', headers });
+    assert.deepEqual([asked.status, asked.headers.get('access-control-allow-origin')], [204, '*']);
+    assert.equal((await bench.send(path, { method: 'POST', body: '{}' })).status, 405);
+    assert.equal((await bench.send('/mcp/chronos', { method: 'OPTIONS', headers })).status, 403);
   });
 
   test('a token in the address does not count', async () => {
@@ -108,6 +117,23 @@ describe('tokens', () => {
     assert.deepEqual(foreign.asked, []);
   });
 
+  test('tokens with unknown keys do not make the router ask their issuer each time', async () => {
+    const before = bench.issuer.asked.length;
+    const { privateKey } = await generateKeyPair('ES256');
+    const claims = { aud: bench.resource('chronos'), scope: 'alarms:read' };
+    for (let n = 0; n < 50; n++) {
+      const bearer = await bench.issuer.sign(claims, { kid: `key-${n}` }, privateKey);
+      assert.equal((await bench.call('tools/list', {}, { bearer })).status, 401);
+    }
+    assert.equal(bench.issuer.asked.length, before);
+  });
+
+  test('a body beyond the limit is refused', async () => {
+    const bearer = await bench.token();
+    const answer = await bench.call('tools/call', { name: 'alarm_set', x: 'x'.repeat(1_100_000) }, { bearer });
+    assert.equal(answer.status, 413);
+  });
+
   test('a changed token and text that is no token are refused', async () => {
     const [header, payload, signature] = (await bench.token()).split('.');
     const bob = encoded({ ...JSON.parse(Buffer.from(payload!, 'base64url').toString()), sub: 'subject-of-bob' });
@@ -128,7 +154,7 @@ describe('tokens', () => {
     assert.equal(bench.figures().no_user, 4);
   });
 
-  test('a missing scope is asked for by 403, together with those that the client has', async () => {
+  test('a missing scope is asked for by 403, together with the present scopes of the client', async () => {
     const asks = async (scope: string, tool: string) => {
       const bearer = await bench.token({ scope });
       const answer = await bench.call('tools/call', { name: tool, arguments: {} }, { bearer });
@@ -178,7 +204,7 @@ describe('tokens', () => {
       assert.equal((await post(body)).status, 400, JSON.stringify(body.slice(0, 10)));
   });
 
-  test('a session id is that of nobody here: 404, for any subject', async () => {
+  test('no session id is valid here: 404, for any subject', async () => {
     for (const sub of ['subject-of-ada', 'subject-of-bob']) {
       const bearer = await bench.token({ sub });
       const answer = await bench.call('tools/list', {}, { bearer, headers: { 'mcp-session-id': 'of-another' } });
@@ -208,7 +234,7 @@ describe('tokens', () => {
       assert.equal(answer.status, 403, origin);
       assert.equal(answer.headers.get('access-control-allow-origin'), null);
     }
-    assert.equal(bench.figures().foreign_origin, 4);
+    assert.equal(bench.figures().foreign_origin, 5);
     const rebound = await new Promise<number>((resolve, reject) => {
       const { hostname, port } = new URL(bench.url);
       const headers = { host: `evil.example:${port}`, authorization: `Bearer ${bearer}` };

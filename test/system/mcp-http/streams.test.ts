@@ -1,6 +1,8 @@
 /** Open answers at the MCP endpoints: they count as streams of the user, and end with their token and with the router. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import type { ServerExtension } from '../../../src/mcp-http/servers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type McpHttpBench, startMcpHttp } from './mcp-http-bench.ts';
@@ -47,6 +49,12 @@ async function listen(t: TestContext, bench: McpHttpBench, bearer: string) {
   return { seen, leave: () => gone.abort() };
 }
 
+/** A signal must not be lost with the objects that made it. */
+function collectGarbage() {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+}
+
 const streamsOf = (bench: McpHttpBench) => bench.router.public.figures().streams;
 
 test('a stream is counted while it is open, and the most of one user are limited', async (t) => {
@@ -58,6 +66,7 @@ test('a stream is counted while it is open, and the most of one user are limited
     await eventually('it is acknowledged', () => seen.text.includes('notifications/subscriptions/acknowledged'));
   }
   assert.equal(streamsOf(bench), 2);
+  collectGarbage();
   assert.equal((await listen(t, bench, bearer)).seen.status, 429);
   assert.equal((await bench.call('tools/list', {}, { bearer })).status, 200, 'other requests are not affected');
   streams[0]!.leave();
@@ -74,6 +83,18 @@ test('a stream ends soon after its token has expired', async (t) => {
   assert.equal(seen.hasEnded, false);
   await eventually('it has ended', () => seen.hasEnded, 15_000);
   await eventually('it is counted no more', () => streamsOf(bench) === 0);
+});
+
+test('a stream ends soon after its token was revoked', async (t) => {
+  let isRevoked = false;
+  const bench = await startMcpHttp(t, {}, [CHANGES], () => isRevoked);
+  const { seen } = await listen(t, bench, await bench.token());
+  assert.equal(seen.status, 200);
+  collectGarbage();
+  isRevoked = true;
+  await eventually('it has ended', () => seen.hasEnded, 15_000);
+  assert.equal((await bench.call('tools/list', {}, { bearer: await bench.token() })).status, 401);
+  assert.equal(bench.figures().revoked, 1);
 });
 
 test('the router closes although streams are open', async (t) => {
