@@ -5,7 +5,7 @@ import type { CliProcess } from '../cli-process.ts';
 import { addAlarm, addCalendar } from './alarm.ts';
 import { StrictCommand } from './command.ts';
 import { addDaemons } from './daemons.ts';
-import { addAgent, addApprover, addSubmitter, addUser } from './identity.ts';
+import { addAgent, addApprover, addEvents, addSubmitter, addUser } from './identity.ts';
 import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
 import { addChat, addConnect, addLog, addNotify, addProfile, addTime } from './person.ts';
@@ -54,6 +54,7 @@ export function buildProgram(process: CliProcess): Command {
   addApprover(program);
   addSubmitter(program);
   addUser(program);
+  addEvents(program);
   addNotify(program);
   addReceipt(program);
   addTools(program);
@@ -93,7 +94,7 @@ const TOPICS: readonly (readonly [topic: string, about: string, names: readonly 
     'run in the background, configure, back up, upgrade and scale',
     [
       ...['service', 'stop', 'logs', 'config', 'docs', 'backup', 'restore', 'upgrade'],
-      ...['init', 'user', 'migrate', 'reshard', 'completion'],
+      ...['init', 'user', 'events', 'migrate', 'reshard', 'completion'],
     ],
   ],
   [

@@ -447,13 +447,15 @@ export class EventStore {
   prune(): Promise<void> {
     const before = this.#clock.now() - KEPT_MS;
     return this.#commits.run(() => {
-      this.#run(
+      const shortened = this.#all<{ user_id: string; floor: number }>(
         `UPDATE logs SET floor = max(floor, last_seq - ?1, coalesce(
            (SELECT max(seq) FROM events WHERE events.user_id = logs.user_id AND stored_at < ?2), 0))
-         WHERE last_seq - ?1 > floor OR user_id IN (SELECT user_id FROM events WHERE stored_at < ?2)`,
+         WHERE last_seq - ?1 > floor OR user_id IN (SELECT user_id FROM events WHERE stored_at < ?2)
+         RETURNING user_id, floor`,
         ...[MOST_EVENTS, before],
       );
-      this.#run('DELETE FROM events WHERE seq <= (SELECT floor FROM logs WHERE logs.user_id = events.user_id)');
+      for (const { user_id, floor } of shortened)
+        this.#run('DELETE FROM events WHERE user_id = ? AND seq <= ?', user_id, floor);
       this.#run('DELETE FROM readers WHERE seen_at < ?', before);
       this.#run('DELETE FROM subscriptions WHERE ended_at < ?', before);
       this.#run(

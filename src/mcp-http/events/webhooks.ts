@@ -20,6 +20,8 @@ const CONCURRENCY = 64;
 const CONCURRENCY_OF_HOST = 8;
 const PAGE = 50;
 const SWEEP_MS = 30_000;
+/** Sweeps between two removals of what is too old. */
+const SWEEPS_PER_PRUNING = 20;
 /** Pauses of a callback that fails. */
 const pauseMs = backoff({ first: 1000, longest: 300_000 });
 const LONGEST_PAUSE_MS = 300_000;
@@ -61,6 +63,7 @@ export class Webhooks {
   readonly #closing = new AbortController();
   readonly #underWay = new Set<Promise<unknown>>();
   #running = 0;
+  #sweeps = 0;
   #cancelSweep: CancelTimer = () => {};
 
   constructor(options: WebhooksOptions) {
@@ -346,7 +349,7 @@ export class Webhooks {
         }
       }
       await this.#savePositions();
-      await store.prune();
+      if (this.#sweeps++ % SWEEPS_PER_PRUNING === 0) await store.prune();
     } catch (err) {
       log.warn({ err }, 'the subscriptions to events could not be checked');
     }

@@ -8,6 +8,7 @@ import type { Resolve } from '../../../src/kit/http/guarded-lookup.ts';
 import { verifyWebhook } from '../../../src/kit/identity/webhook-signature.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { Callbacks } from '../../../src/mcp-http/events/callbacks.ts';
+import { listSubscriptions } from '../../../src/mcp-http/events/listing.ts';
 import { openEvents } from '../../../src/mcp-http/events/service.ts';
 import type { RemoteMessage } from '../../../src/mcp-http/servers.ts';
 import { completeWake } from '../../../src/wire/wake.ts';
@@ -213,8 +214,9 @@ function openService(t: Parameters<typeof temporaryFolder>[0], given: Partial<Pa
       return revoked.isRevoked;
     },
   };
+  const dataDir = temporaryFolder(t);
   const service = openEvents({
-    ...{ dataDir: temporaryFolder(t), backends: {}, issuers: [issuer], allow: undefined },
+    ...{ dataDir, backends: {}, issuers: [issuer], allow: undefined },
     ...{ clock: systemClock, log: silentLogger },
     ...given,
   });
@@ -226,7 +228,7 @@ function openService(t: Parameters<typeof temporaryFolder>[0], given: Partial<Pa
   };
   const message = { endpoint: 'chronos', caller, grant, method: '', params: {}, argumentsText: '{}' } as RemoteMessage;
   return {
-    ...{ service, revoked },
+    ...{ service, revoked, dataDir },
     call: (method: string, params: object) => service.methods[method]!(params, message, {} as never),
     offer: (fireId: string) => service.offer(completeWake({ user_id: 'ada', message: fireId } as never, fireId, 1)),
   };
@@ -283,7 +285,8 @@ test('a subscription whose access was revoked is terminated before its next even
 
 test('a callback that stays down is given up, and told why', async (t) => {
   const receiver = await startReceiver(t);
-  const { call, offer } = openService(t, { allow: new URL(receiver.url).hostname, limits: { giveUpMs: 3000 } });
+  const { hostname } = new URL(receiver.url);
+  const { call, offer, dataDir } = openService(t, { allow: hostname, limits: { giveUpMs: 3000 } });
   const delivery = { mode: 'webhook', url: receiver.url, secret: receiver.secret };
   await call('events/subscribe', { name: 'alarm.due', delivery });
   receiver.state.status = 500;
@@ -294,6 +297,11 @@ test('a callback that stays down is given up, and told why', async (t) => {
   assert.deepEqual(told.error, error);
   assert.ok(receiver.attempts.length < 12, `${receiver.attempts.length} attempts`);
   assert.equal(await offer('f2'), false);
+  const [shown, ...others] = listSubscriptions(dataDir, 'ada');
+  assert.deepEqual([shown!.status, shown!.event, others], ['ended', 'alarm.due', []]);
+  assert.match(shown!.reason!, /^its callback has failed since .*: http_5xx$/);
+  assert.deepEqual(listSubscriptions(dataDir, 'bob'), []);
+  assert.ok(!JSON.stringify(shown).includes('whsec_'));
 });
 
 test('a slow callback delays no other one', async (t) => {

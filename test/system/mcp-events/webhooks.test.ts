@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { verifyWebhook } from '../../../src/kit/identity/webhook-signature.ts';
+import { eventsOf, fixtureMachine } from '../../../src/router/testing/bench.ts';
 import { eventually } from '../../support/eventually.ts';
 import { newSecret, openEventsBench, startReceiver } from './mcp-events-bench.ts';
 
@@ -152,4 +153,55 @@ test('an expired subscription ends; a client can resume from its cursor', async 
   await eventually('it has what it missed', () => receiver.ids().join() === 'f2:due');
   const stale = await bench.subscribe(receiver, { cursor: '00000000.1', arguments: { label: 'other' } });
   assert.equal(stale.truncated, true);
+});
+
+test('events that may be missing are a gap, by each way of delivery', async (t) => {
+  const receiver = await startReceiver(t);
+  const bench = await openEventsBench(t, { ROUTER_MCP_CALLBACK_ALLOW: receiver.host });
+  const { id } = await bench.subscribe(receiver, { name: 'turn.failed' });
+  const { result: before } = await bench.call('events/poll', { name: 'turn.finished' });
+  await bench.closeRouter();
+  const file = new DatabaseSync(join(bench.folder, 'router', 'mcp-events.db'));
+  file.exec(`UPDATE sources SET cursor = '1.00000000.1'`);
+  file.close();
+  await bench.openRouter();
+  await eventually('the gap is posted', () => receiver.controls().length === 1);
+  const [{ headers, body }] = receiver.delivered as [(typeof receiver.delivered)[number]];
+  assert.match(String(headers['webhook-id']), /^msg_gap_[0-9a-f]{24}$/);
+  assert.deepEqual([headers['x-mcp-subscription-id'], body.type, typeof body.cursor], [id, 'gap', 'string']);
+  const { result: after } = await bench.call('events/poll', { name: 'turn.finished', cursor: before.cursor });
+  assert.deepEqual([after.events, after.truncated], [[], true]);
+  const { result: next } = await bench.call('events/poll', { name: 'turn.finished', cursor: after.cursor });
+  assert.equal(next.truncated, false);
+  const { result: due } = await bench.call('events/poll', { name: 'alarm.due', cursor: before.cursor });
+  assert.equal(due.truncated, false, 'due alarms come with the wakes');
+});
+
+test('a user with a machine has the wake there, and the subscriber has the event', async (t) => {
+  const receiver = await startReceiver(t);
+  const bench = await openEventsBench(t, { ROUTER_MCP_CALLBACK_ALLOW: receiver.host });
+  await bench.internal.put('ada', fixtureMachine(bench.folder));
+  await bench.subscribe(receiver);
+  assert.equal((await bench.wake('f1')).status, 202);
+  await eventually('it is delivered', () => receiver.ids().length === 1);
+  assert.equal(eventsOf(bench.folder, 'chat').length, 1);
+  await bench.internal.admin('POST', '/ada/suspend', { reason: 'test' });
+  assert.equal((await bench.wake('f2')).status, 451, 'a suspended user gets nothing');
+  await bench.internal.admin('DELETE', '/ada');
+  assert.equal((await bench.wake('f3')).status, 200);
+  await eventually('it is delivered', () => receiver.ids().length === 2);
+  assert.deepEqual(receiver.ids(), ['f1:due', 'f3:due']);
+});
+
+test('the turn of an alarm is reported with its answer', async (t) => {
+  const receiver = await startReceiver(t);
+  const bench = await openEventsBench(t, { ROUTER_MCP_CALLBACK_ALLOW: receiver.host, REVEILLE_SEPARATION: 'off' });
+  await bench.internal.put('ada', { provider: 'command', spec: { command: ['/bin/true'], cwd: bench.folder } });
+  await bench.subscribe(receiver, { name: 'turn.finished', arguments: { label: 'count' } });
+  await bench.set('not this one', { label: 'other', run: { argv: ['/bin/true'] } });
+  const alarm = await bench.set('count', { label: 'count', run: { argv: ['/bin/echo', 'seven'] } });
+  await eventually('it is reported', () => receiver.ids().length === 1);
+  const { name, eventId, data } = receiver.delivered[0]!.body;
+  assert.deepEqual([name, data!.alarm_id, data!.label, data!.outcome], ['turn.finished', alarm, 'count', 'ok']);
+  assert.equal(eventId, `${data!.fire_id}:finished`);
 });
