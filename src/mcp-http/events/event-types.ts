@@ -11,8 +11,7 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import type { Wake } from '../../wire/wake.ts';
 
 /** Streams of daemons that events come from. Due alarms come with the wakes instead. */
-export const SOURCES = ['chronosd', 'executor'] as const;
-export type Source = (typeof SOURCES)[number];
+export type Source = 'chronosd' | 'executor';
 
 /** What subscriptions select events by. */
 export type Facts = {

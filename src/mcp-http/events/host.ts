@@ -8,12 +8,9 @@ import type { McpEndpoint, RemoteScope } from '../../wire/remote-caller.ts';
 import type { Wake } from '../../wire/wake.ts';
 import type { RemoteBackends } from '../backends.ts';
 import type { RemoteMessage, ServerExtension } from '../servers.ts';
+import { EVENTS_FILE, EXTENSION, METHODS } from './names.ts';
 import type { EventsOptions, EventsService } from './service.ts';
 
-/** The name of the file is written here too, so that a plain start loads no database. */
-const FILE = 'mcp-events.db';
-const EXTENSION = 'io.modelcontextprotocol/events';
-const METHODS = ['events/list', 'events/poll', 'events/stream', 'events/subscribe', 'events/unsubscribe'] as const;
 const SCOPES: { readonly [Endpoint in McpEndpoint]?: RemoteScope } = {
   chronos: 'alarms:read',
   intents: 'intents:read',
@@ -82,7 +79,7 @@ export class EventsHost {
   }
 
   #exists(): boolean {
-    return existsSync(join(this.#options.dataDir, FILE));
+    return existsSync(join(this.#options.dataDir, EVENTS_FILE));
   }
 
   #open(): Promise<EventsService> {

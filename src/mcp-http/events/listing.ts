@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { EVENTS_FILE } from './store.ts';
+import { EVENTS_FILE } from './names.ts';
 
 const BUSY_MS = 5000;
 

@@ -30,7 +30,7 @@ const STREAM_PAGE = 50;
 const POLL_PAGES = 20;
 
 /** Active subscriptions of one subject, and of all. */
-export const MOST_OF_SUBJECT = 10_000;
+const MOST_OF_SUBJECT = 10_000;
 const MOST_IN_ALL = 100_000;
 
 const MINUTE_MS = 60_000;

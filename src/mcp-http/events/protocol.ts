@@ -2,19 +2,14 @@
 import { ProtocolError } from '@modelcontextprotocol/server';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 
-export const EXTENSION = 'io.modelcontextprotocol/events';
 /** Links a notification to the request of its stream. */
 export const SUBSCRIPTION_META = 'io.modelcontextprotocol/subscriptionId';
 export const SUBSCRIPTION_HEADER = 'x-mcp-subscription-id';
 
-/** Largest body of a webhook. */
-export const WEBHOOK_MAX_BYTES = 256 * 1024;
-
 /** Why a callback has failed. It never contains anything that the callback has answered. */
-export const CALLBACK_ERRORS = [
-  ...(['connection_refused', 'timeout', 'tls_error', 'http_4xx', 'http_5xx', 'challenge_failed'] as const),
-] as const;
-export type CallbackError = (typeof CALLBACK_ERRORS)[number];
+export type CallbackError =
+  | ('connection_refused' | 'timeout' | 'tls_error')
+  | ('http_4xx' | 'http_5xx' | 'challenge_failed');
 
 const CODES = {
   InvalidParams: -32_602,
@@ -25,7 +20,7 @@ const CODES = {
   Unsupported: -32_014,
   CallbackEndpointError: -32_015,
 } as const;
-export type EventsErrorName = keyof typeof CODES;
+type EventsErrorName = keyof typeof CODES;
 
 /** The error of a request, whose code and data programs read. */
 export class EventsError extends ProtocolError {

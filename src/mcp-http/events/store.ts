@@ -7,15 +7,15 @@ import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import type { GrantedToken, RemoteScope } from '../../wire/remote-caller.ts';
 import { type Arguments, EVENT_TYPES, type Facts, type NewEvent, type Source } from './event-types.ts';
+import { EVENTS_FILE } from './names.ts';
 import type { CallbackError } from './protocol.ts';
 import { SecretBox } from './secret-box.ts';
 
-export const EVENTS_FILE = 'mcp-events.db';
 const KEY_FILE = 'mcp-events.key';
 
 const DAY_MS = 24 * 3600_000;
 /** How long events, readers without a request, and ended subscriptions are kept. */
-export const KEPT_MS = 7 * DAY_MS;
+const KEPT_MS = 7 * DAY_MS;
 /** Events of one user. */
 const MOST_EVENTS = 10_000;
 /** Ended subscriptions of one client, and what it has read by poll or by stream. */
