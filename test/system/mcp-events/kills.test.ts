@@ -13,7 +13,7 @@ import { createChronosClient, holdPrincipal } from '../../../src/chronos/client.
 import { systemClock, wait } from '../../../src/kit/clock/clock.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
-import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
+import { ADMIN_TOKEN, clientOf, fixtureMachine, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
 import { freePort, PROGRAM, START_LIMIT_MS } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { COMPILED } from '../../support/quick-start.ts';
@@ -76,7 +76,7 @@ test(`${EVENTS} events arrive over ${KILLS} kills`, { timeout: 2 * LIMIT_MS }, a
   const running = new Map<Name, ChildProcess>();
   const start = async (name: Name) => {
     const { args, env, ready } = programs[name];
-    const child = spawn(process.execPath, args, { env: { ...base, ...env }, stdio: ['ignore', 'ignore', 'inherit'] });
+    const child = spawn(process.execPath, args, { env: { ...base, ...env }, stdio: ['ignore', 'ignore', 'ignore'] });
     running.set(name, child);
     if (ready === undefined) return;
     const isReady = () =>
@@ -97,8 +97,7 @@ test(`${EVENTS} events arrive over ${KILLS} kills`, { timeout: 2 * LIMIT_MS }, a
   });
   for (const name of ['chronosd', 'router', 'subscriber'] as const) await start(name);
 
-  const machine = { provider: 'command', spec: { command: ['/bin/true'], cwd: folder } };
-  await clientOf(routerUrl).put('bob', machine);
+  await clientOf(routerUrl).put('bob', fixtureMachine(folder));
   const subscribe = async (user: string, name: string) => {
     const bearer = await issuer.sign({ sub: user, aud: `${publicUrl}/mcp/chronos`, scope: 'alarms:read' });
     const delivery = { mode: 'webhook', url: `http://127.0.0.1:${hookPort}/hook`, secret };
@@ -115,12 +114,16 @@ test(`${EVENTS} events arrive over ${KILLS} kills`, { timeout: 2 * LIMIT_MS }, a
   };
   const [due, finished] = [await subscribe('ada', 'alarm.due'), await subscribe('bob', 'turn.finished')];
 
-  const clientFor = (user: string) =>
-    createChronosClient({
+  const clientFor = async (user: string) => {
+    const key = generateKey();
+    const client = createChronosClient({
       ...{ url: chronosUrl, token: TRANSPORT, adminToken: CHRONOS_ADMIN, principal: holdPrincipal() },
-      identity: agentIdentity(user, generateKey()),
+      identity: agentIdentity(user, key),
     });
-  const [ada, bob] = [clientFor('ada'), clientFor('bob')];
+    await client.enrollAgent({ label: user, public_key: key.publicKeyHex });
+    return client;
+  };
+  const [ada, bob] = [await clientFor('ada'), await clientFor('bob')];
   const began = Date.now();
   const expected = new Set<string>();
   const spread = Math.max(2000, KILLS * 1500);

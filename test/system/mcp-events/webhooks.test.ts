@@ -196,7 +196,7 @@ test('a user with a machine has the wake there, and the subscriber has the event
 test('the turn of an alarm is reported with its answer', async (t) => {
   const receiver = await startReceiver(t);
   const bench = await openEventsBench(t, { ROUTER_MCP_CALLBACK_ALLOW: receiver.host, REVEILLE_SEPARATION: 'off' });
-  await bench.internal.put('ada', { provider: 'command', spec: { command: ['/bin/true'], cwd: bench.folder } });
+  await bench.internal.put('ada', fixtureMachine(bench.folder));
   await bench.subscribe(receiver, { name: 'turn.finished', arguments: { label: 'count' } });
   await bench.set('not this one', { label: 'other', run: { argv: ['/bin/true'] } });
   const alarm = await bench.set('count', { label: 'count', run: { argv: ['/bin/echo', 'seven'] } });
