@@ -97,7 +97,8 @@ test(`${EVENTS} events arrive over ${KILLS} kills`, { timeout: 2 * LIMIT_MS }, a
   });
   for (const name of ['chronosd', 'router', 'subscriber'] as const) await start(name);
 
-  await clientOf(routerUrl).put('bob', fixtureMachine(folder));
+  const machine = fixtureMachine(folder);
+  await clientOf(routerUrl).put('bob', { ...machine, spec: { ...machine.spec, cwd: folder, checks: 'commands' } });
   const subscribe = async (user: string, name: string) => {
     const bearer = await issuer.sign({ sub: user, aud: `${publicUrl}/mcp/chronos`, scope: 'alarms:read' });
     const delivery = { mode: 'webhook', url: `http://127.0.0.1:${hookPort}/hook`, secret };

@@ -196,7 +196,8 @@ test('a user with a machine has the wake there, and the subscriber has the event
 test('the turn of an alarm is reported with its answer', async (t) => {
   const receiver = await startReceiver(t);
   const bench = await openEventsBench(t, { ROUTER_MCP_CALLBACK_ALLOW: receiver.host, REVEILLE_SEPARATION: 'off' });
-  await bench.internal.put('ada', fixtureMachine(bench.folder));
+  const machine = fixtureMachine(bench.folder);
+  await bench.internal.put('ada', { ...machine, spec: { ...machine.spec, cwd: bench.folder, checks: 'commands' } });
   await bench.subscribe(receiver, { name: 'turn.finished', arguments: { label: 'count' } });
   await bench.set('not this one', { label: 'other', run: { argv: ['/bin/true'] } });
   const alarm = await bench.set('count', { label: 'count', run: { argv: ['/bin/echo', 'seven'] } });
