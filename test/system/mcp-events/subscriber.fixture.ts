@@ -22,8 +22,10 @@ createServer(async (request, response) => {
     return;
   }
   const entry = line(headers['x-mcp-subscription-id'], value.eventId ?? `control ${value.type}`);
-  // A repetition is acknowledged, and not counted again.
-  if (!known.has(entry.trimEnd())) {
+  // A repetition, whose first acknowledgement was lost, is recognised by its id.
+  if (known.has(entry.trimEnd())) {
+    appendFileSync(`${FIXTURE_FILE}.repeated`, entry);
+  } else {
     known.add(entry.trimEnd());
     appendFileSync(fd, entry);
     fsyncSync(fd);
