@@ -19,4 +19,4 @@ export type RemoteBackends = {
 };
 
 /** The reading part of the executor's client. */
-export type IntentReader = Pick<ExecutorClient, 'list' | 'view' | 'gates'>;
+export type IntentReader = Pick<ExecutorClient, 'list' | 'view' | 'gates' | 'events'>;

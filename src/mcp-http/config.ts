@@ -21,6 +21,11 @@ export const mcpHttpSettingsSchema = z.object({
    * hosts of the configured addresses need no entry.
    */
   ROUTER_MCP_ALLOW: z.string().optional(),
+  /**
+   * Hosts of private networks that callbacks of events may name, `host` or `host:port`, separated by commas. They may use
+   * http://.
+   */
+  ROUTER_MCP_CALLBACK_ALLOW: z.string().optional(),
   /** Web pages that may call the MCP endpoints, such as `https://inspector.example.com`, separated by commas. */
   ROUTER_MCP_ORIGINS: z.string().optional(),
 });
@@ -54,6 +59,8 @@ export type McpHttpConfig = Readonly<{
   issuers: readonly TrustedIssuer[];
   /** Hosts from which keys may be read although they are private, `host:port`. */
   allow: string;
+  /** Hosts that callbacks may name although they are private, `host:port`. */
+  callbackAllow: string | undefined;
   /** Accepted values of `Origin`. */
   origins: readonly string[];
 }>;
@@ -125,7 +132,8 @@ function originsOf(text: string | undefined): string[] {
  * @throws ReveilleError `invalid_request` naming the setting
  */
 export function parseMcpHttpConfig(settings: Settings, own: readonly TrustedIssuer[] = []): McpHttpConfig | undefined {
-  const { ROUTER_MCP_ISSUERS, ROUTER_MCP_ALLOW, ROUTER_MCP_ORIGINS } = parseSettings(mcpHttpSettingsSchema, settings);
+  const values = parseSettings(mcpHttpSettingsSchema, settings);
+  const { ROUTER_MCP_ISSUERS, ROUTER_MCP_ALLOW, ROUTER_MCP_ORIGINS } = values;
   const entries =
     ROUTER_MCP_ISSUERS === undefined
       ? []
@@ -138,6 +146,7 @@ export function parseMcpHttpConfig(settings: Settings, own: readonly TrustedIssu
   return Object.freeze({
     issuers,
     allow: [...configured.map(hostAndPort), ...listed(ROUTER_MCP_ALLOW)].join(','),
+    callbackAllow: values.ROUTER_MCP_CALLBACK_ALLOW,
     origins: originsOf(ROUTER_MCP_ORIGINS),
   });
 }

@@ -65,7 +65,7 @@ const OF_OPERATOR: ReadonlySet<Outcome> = new Set([
 ]);
 
 type Parsed =
-  | { readonly value: unknown; readonly message: Omit<RemoteMessage, 'endpoint' | 'caller'> }
+  | { readonly value: unknown; readonly message: Omit<RemoteMessage, 'endpoint' | 'caller' | 'grant'> }
   | { readonly code: number; readonly why: string };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -208,7 +208,7 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
       const token = bearerOf(request.headers.get('authorization') ?? undefined);
       const verdict = await verifier.verify(token, endpoint);
       if ('refused' in verdict) return refuseToken(verdict.refused, verdict.about);
-      const { caller } = verdict;
+      const { caller, grant } = verdict;
       const general = missingScopes(caller, []);
       if (general.length > 0) return refuseScope(caller, general);
       // Each request stands for itself, so a session id belongs to another subject or to an earlier server.
@@ -220,7 +220,7 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
       }
       const parsed = parseBody(await request.arrayBuffer());
       if ('why' in parsed) return refuse('bad_request', rpcError(400, parsed.code, parsed.why));
-      const message: RemoteMessage = { endpoint, caller, ...parsed.message };
+      const message: RemoteMessage = { endpoint, caller, grant, ...parsed.message };
       const missing = missingScopes(caller, scopesFor(message, extensions));
       if (missing.length > 0) return refuseScope(caller, missing);
       return pass(request, parsed.value, message, closing);

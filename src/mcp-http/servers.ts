@@ -9,7 +9,13 @@ import { createAlarmServer } from '../chronos-mcp/server.ts';
 import { readChronosTools, TOOLS_FILE, type ToolDefinition } from '../chronos-mcp/tools.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { encodeJson, exactJson } from '../wire/json.ts';
-import { MCP_ENDPOINTS, type McpEndpoint, type RemoteCaller, type RemoteScope } from '../wire/remote-caller.ts';
+import {
+  type GrantedToken,
+  MCP_ENDPOINTS,
+  type McpEndpoint,
+  type RemoteCaller,
+  type RemoteScope,
+} from '../wire/remote-caller.ts';
 import type { RemoteBackends } from './backends.ts';
 import { createIntentsServer } from './intents-server.ts';
 
@@ -17,6 +23,8 @@ import { createIntentsServer } from './intents-server.ts';
 export type RemoteMessage = {
   readonly endpoint: McpEndpoint;
   readonly caller: RemoteCaller;
+  /** The verified claims, by which its issuer may revoke the access later. */
+  readonly grant: GrantedToken;
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
   /** The source text of `params.arguments`, whose numbers have all digits; `{}` without arguments. */

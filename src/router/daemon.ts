@@ -42,7 +42,7 @@ import { Reaper } from './reaper/reaper.ts';
 import { Repetitions } from './repetitions.ts';
 import { Restarter } from './restarter.ts';
 import type { SupervisorOptions } from './supervisor.ts';
-import { type OnWake, Wakes } from './wake.ts';
+import { type OnWake, type Subscribers, Wakes } from './wake.ts';
 
 export type RouterOptions = {
   config: RouterConfig;
@@ -66,6 +66,8 @@ export type RouterOptions = {
   pagesOf?: PagesOf | undefined;
   /** Creates what answers other programs at public paths. */
   servicesOf?: ServicesOf | undefined;
+  /** Programs that subscribe to due alarms. */
+  subscribers?: Subscribers | undefined;
 };
 
 export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
@@ -154,6 +156,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       options.onWake?.(notice, turn);
       onState(notice.user_id);
     },
+    subscribers: options.subscribers,
   });
   const repetitions = new Repetitions({
     ...{ file, commits, clock, log },

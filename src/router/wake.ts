@@ -68,6 +68,18 @@ type WakesOptions = {
   /** The time limit for starting, becoming ready and delivering together. */
   timeoutMs: number;
   onWake?: OnWake;
+  subscribers?: Subscribers | undefined;
+};
+
+/** Programs that are told of due alarms besides a machine, or instead of one. */
+export type Subscribers = {
+  /**
+   * Stores that an alarm is due, once for each fire.
+   *
+   * @returns whether a program has subscribed to it, so that the alarm is delivered to a user without a machine
+   * @throws ReveilleError when it could not be stored
+   */
+  offer(wake: Wake): Promise<boolean>;
 };
 
 /**
@@ -116,7 +128,8 @@ export class Wakes {
         log.info({ ...about(), reason: decision.verdict.reason }, 'wake skipped by its check');
         return skipped(decision.verdict);
       }
-      const woken = await this.#deliver(request, user_id, ready, decision);
+      const isStored = await this.#offer(request, user_id);
+      const woken = isStored ? stored() : await this.#deliver(request, user_id, ready, decision);
       const { answer, startMs, daemonUrl } = woken;
       log.info({ ...about(), status: answer.status, machine_start_ms: startMs }, 'wake answered');
       const turn = acceptedTurn(answer);
@@ -144,6 +157,25 @@ export class Wakes {
   /** Ends the waits of wakes whose machine is not ready; deliveries under way continue. */
   close(): void {
     this.#closing.abort();
+  }
+
+  /** @returns whether the wake is delivered thereby, because the user has no machine */
+  async #offer(request: Wake, userId: string): Promise<boolean> {
+    const { registry, subscribers, log } = this.#options;
+    if (!subscribers) return false;
+    const machine = registry.get(userId);
+    // The operator has stopped the wakes of this user.
+    if (machine?.state === 'suspended') return false;
+    const hasMachine = machine !== undefined && machine.state !== 'deleted';
+    try {
+      const isStored = await subscribers.offer(request);
+      return isStored && !hasMachine && request.run === undefined;
+    } catch (thrown) {
+      const error = toReveilleError(thrown);
+      if (!hasMachine) throw error;
+      log.error({ err: thrown, user_id: userId, fire_id: request.fire_id }, 'a due alarm was not told to subscribers');
+      return false;
+    }
   }
 
   /** Delivers within the time limit, which a check before it does not use up. */
@@ -297,6 +329,13 @@ export class Wakes {
       throw new ReveilleError('unavailable', message, { retryAfterSeconds });
     }
   }
+}
+
+/** The answer to a wake that subscribers have. */
+function stored(): WakeAnswer {
+  const body = Buffer.from(okEnvelope({ subscribers: true }));
+  const contentType = 'application/json; charset=utf-8';
+  return { answer: { status: 200, contentType, retryAfter: undefined, body }, startMs: 0 };
 }
 
 const SKIPPED = 200;

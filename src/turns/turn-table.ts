@@ -35,8 +35,12 @@ const present = (row: Row) => Object.fromEntries(Object.entries(row).filter(([, 
  * message of another agent, and the trace.
  */
 function readTerms(text: string): Pick<Turn, 'terms' | 'check' | 'sentBy' | 'traceparent'> {
-  const { check, sent_by: sentBy, traceparent, ...terms } = JSON.parse(text) as TurnTerms &
-    Pick<Turn, 'check' | 'traceparent'> & { sent_by?: string };
+  const {
+    check,
+    sent_by: sentBy,
+    traceparent,
+    ...terms
+  } = JSON.parse(text) as TurnTerms & Pick<Turn, 'check' | 'traceparent'> & { sent_by?: string };
   return {
     ...(Object.keys(terms).length > 0 && { terms }),
     ...(check && { check }),

@@ -123,7 +123,6 @@ function refuseOfClients(author: string | undefined, { run, check, event }: Alar
   );
 }
 
-
 const creating = (): SpanFacts => ({ kind: 'producer', attributes: messagingFacts('create') });
 
 async function createAlarm(

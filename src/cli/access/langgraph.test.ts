@@ -15,7 +15,10 @@ test('at "reveille up", crons are alarms of its user, with the program as their 
   const authenticate = (token: string) => ({ user: token, credential: 'c0ffee', rights: '' });
   const users = { authenticate } as unknown as Users;
   const publicUrl = () => house.router.public.url;
-  const [service] = localLanggraph(context, house.label)({ users, enter: () => () => {}, publicUrl });
+  const [service] = localLanggraph(
+    context,
+    house.label,
+  )({ users, enter: () => () => {}, publicUrl, isShared: () => true });
   const create = (token: string) =>
     service!.answer(
       new Request('http://localhost/langgraph/runs/crons', {

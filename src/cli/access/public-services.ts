@@ -4,14 +4,18 @@
  */
 import { join } from 'node:path';
 import { type ChronosClient, createChronosClient, holdPrincipal, type PrincipalHolder } from '../../chronos/client.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { type AgentKey, loadOrCreateKey } from '../../kit/identity/keys.ts';
 import { clientProof } from '../../kit/identity/person-rights.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import type { AlarmCaller, RemoteBackends } from '../../mcp-http/backends.ts';
 import { type McpHttpConfig, parseMcpHttpConfig } from '../../mcp-http/config.ts';
+import { EventsHost } from '../../mcp-http/events/host.ts';
 import { createMcpHttp } from '../../mcp-http/service.ts';
 import { type RouterConfig, routerSettingsSchema } from '../../router/config.ts';
-import type { PublicService, ServiceParts, ServicesOf } from '../../router/public/listener.ts';
+import type { RouterOptions } from '../../router/daemon.ts';
+import type { ServicesOf } from '../../router/public/listener.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { TrustedIssuer } from '../../wire/remote-caller.ts';
@@ -87,11 +91,6 @@ function forOwner(issuer: TrustedIssuer, owner: string): TrustedIssuer {
   return Object.defineProperty({ ...issuer, userOf }, 'issuer', { get: () => issuer.issuer, enumerable: true });
 }
 
-/** The authorization server of this installation comes first, if it is on. */
-const besides =
-  (oauth: OauthAccess | undefined, serviceOf: (parts: ServiceParts) => PublicService): ServicesOf =>
-  (parts) => [...(oauth ? [oauth.service(parts)] : []), serviceOf(parts)];
-
 /** The issuers whose tokens count for the user of this installation; `undefined` without any. */
 export function localIssuers(context: CliContext, owner: string, oauth?: OauthAccess): McpHttpConfig | undefined {
   const given = fleetIssuers(context, oauth);
@@ -102,6 +101,48 @@ export function localIssuers(context: CliContext, owner: string, oauth?: OauthAc
 export const fleetIssuers = ({ settings }: CliContext, oauth?: OauthAccess): McpHttpConfig | undefined =>
   parseMcpHttpConfig(settings, oauth && [oauth.issuer]);
 
+/** What the router gets for clients with access tokens. */
+export type RemoteAccess = Pick<RouterOptions, 'servicesOf' | 'subscribers'>;
+
+type Opened = { backends: RemoteBackends; log: Logger };
+
+type RemoteParts = {
+  config: McpHttpConfig;
+  /** The authorization server of this installation, if it is on. Its service comes first. */
+  oauth: OauthAccess | undefined;
+  /** The folder of the router. */
+  dataDir: string;
+  clock: Clock;
+  open: () => Promise<Opened>;
+};
+
+/** MCP over HTTP with its events, which the router tells of due alarms. */
+function remoteAccess({ config, oauth, dataDir, clock, open }: RemoteParts): RemoteAccess {
+  let opened: Promise<Opened> | undefined;
+  const once = () => {
+    opened ??= open();
+    opened.catch(() => {
+      opened = undefined;
+    });
+    return opened;
+  };
+  const { issuers, callbackAllow } = config;
+  const events = new EventsHost({ dataDir, issuers, allow: callbackAllow, clock, open: once });
+  return {
+    subscribers: events,
+    servicesOf: (parts) => {
+      const withEvents = async () => ({ ...(await once()), extensions: [events.extension] });
+      const service = createMcpHttp({ config, ...parts, open: withEvents, clock });
+      events.start();
+      const close = async () => {
+        await events.close();
+        await service.close();
+      };
+      return [...(oauth ? [oauth.service(parts)] : []), { ...service, close }];
+    },
+  };
+}
+
 /**
  * The services of `reveille up`.
  *
@@ -109,12 +150,17 @@ export const fleetIssuers = ({ settings }: CliContext, oauth?: OauthAccess): Mcp
  * @param oauth its own authorization server
  * @throws ReveilleError `invalid_request` for a wrong setting
  */
-export function localServices(context: CliContext, owner: string, oauth?: OauthAccess): ServicesOf | undefined {
+export function localServices(
+  context: CliContext,
+  owner: string,
+  dataDir: string,
+  oauth?: OauthAccess,
+): RemoteAccess | undefined {
   const { clock } = context;
   const config = localIssuers(context, owner, oauth);
   if (!config) return undefined;
   const open = async () => ({ backends: await localBackends(context), log: await context.log('mcp', 'error') });
-  return besides(oauth, (parts) => createMcpHttp({ config, ...parts, open, clock }));
+  return remoteAccess({ config, oauth, dataDir, clock, open });
 }
 
 const fleetSchema = routerSettingsSchema.pick({
@@ -227,7 +273,7 @@ export function fleetServices(
   context: CliContext,
   { dataDir }: Pick<RouterConfig, 'dataDir'>,
   oauth?: OauthAccess,
-): ServicesOf | undefined {
+): RemoteAccess | undefined {
   const { clock } = context;
   const config = fleetIssuers(context, oauth);
   if (!config) return undefined;
@@ -242,7 +288,7 @@ export function fleetServices(
     backends: await fleetBackends(context, settings, dataDir),
     log: await context.log('mcp', 'info'),
   });
-  return besides(oauth, (parts) => createMcpHttp({ config, ...parts, open, clock }));
+  return remoteAccess({ config, oauth, dataDir, clock, open });
 }
 
 /** Several services as one; `undefined` without any. */

@@ -50,15 +50,12 @@ export async function router(context: CliContext): Promise<void> {
     ...{ router: config, alarmsOf: fleetAlarms(context, config), needsGrant: true },
     ...{ issuers: fleetIssuers(context, oauth), level: 'info' },
   });
-  const servicesOf = joinedServices(
-    fleetServices(context, config, oauth),
-    a2a,
-    langgraph?.fleetLanggraph(context, config.public),
-  );
+  const remote = fleetServices(context, config, oauth);
+  const servicesOf = joinedServices(remote?.servicesOf, a2a, langgraph?.fleetLanggraph(context, config.public));
   await runDaemon(context, 'router', (log) =>
     startRouter({
       ...{ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log, pagesOf },
-      servicesOf,
+      ...{ servicesOf, subscribers: remote?.subscribers },
     }),
   );
 }

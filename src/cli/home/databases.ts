@@ -28,6 +28,7 @@ export const DATABASES: readonly KnownDatabase[] = [
   { variable: 'ROUTER_DATA_DIR', folder: 'router', file: 'router.db', migrations: from('router/machines') },
   { variable: 'ROUTER_DATA_DIR', folder: 'router', file: 'turns.db', migrations: from('agents') },
   { variable: 'ROUTER_DATA_DIR', folder: 'router', file: 'oauth.db', migrations: from('oauth-server') },
+  { variable: 'ROUTER_DATA_DIR', folder: 'router', file: 'mcp-events.db', migrations: from('mcp-http/events') },
   { variable: 'NEO_DATA_DIR', folder: 'neo', file: 'neo.db', migrations: from('agents/neo/conversations') },
   { variable: 'NEO_DATA_DIR', folder: 'neo', file: 'cortex.db', migrations: from('agents/neo/memory') },
   { variable: 'EXECUTOR_DATA_DIR', folder: 'executor', file: 'journal.db', migrations: from('executor/journal') },

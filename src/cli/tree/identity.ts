@@ -232,3 +232,14 @@ export function addClient(program: Command): void {
     run: async (context, flags, [id]) => (await client()).clientRevoke(context, flags, id!),
   });
 }
+
+export function addEvents(program: Command): void {
+  const group = addGroup(program, 'events', 'subscriptions of MCP clients to events', ['reveille events list']);
+  addCommand<UserFlags>(group, {
+    usage: 'list',
+    summary: 'list subscriptions by webhook, and why ended ones have ended',
+    examples: ['reveille events list', 'reveille events list --user alice'],
+    options: ofOneUser,
+    run: async (context, flags) => (await import('../commands/events.ts')).eventsList(context, flags),
+  });
+}

@@ -5,7 +5,7 @@ import type { CliProcess } from '../cli-process.ts';
 import { addAlarm, addCalendar, addImport } from './alarm.ts';
 import { StrictCommand } from './command.ts';
 import { addDaemons } from './daemons.ts';
-import { addAgent, addApprover, addClient, addSubmitter, addUser } from './identity.ts';
+import { addAgent, addApprover, addClient, addEvents, addSubmitter, addUser } from './identity.ts';
 import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
 import { addChat, addConnect, addLog, addNotify, addProfile, addTime } from './person.ts';
@@ -56,6 +56,7 @@ export function buildProgram(process: CliProcess): Command {
   addSubmitter(program);
   addUser(program);
   addClient(program);
+  addEvents(program);
   addNotify(program);
   addReceipt(program);
   addTools(program);
@@ -95,7 +96,7 @@ const TOPICS: readonly (readonly [topic: string, about: string, names: readonly 
     'run in the background, configure, back up, upgrade and scale',
     [
       ...['service', 'stop', 'logs', 'config', 'docs', 'backup', 'restore', 'upgrade'],
-      ...['init', 'user', 'client', 'migrate', 'reshard', 'completion'],
+      ...['init', 'user', 'client', 'events', 'migrate', 'reshard', 'completion'],
     ],
   ],
   [

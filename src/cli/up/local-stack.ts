@@ -185,11 +185,8 @@ async function startOwnRouter(
     ...{ router: config, alarmsOf: localAlarms(context, owner), needsGrant: false },
     ...{ issuers: localIssuers(context, owner, console?.oauth), startAfter, level: 'error' },
   });
-  const servicesOf = joinedServices(
-    localServices(context, owner, console?.oauth),
-    a2a,
-    langgraph?.localLanggraph(context, owner),
-  );
+  const remote = localServices(context, owner, config.dataDir, console?.oauth);
+  const servicesOf = joinedServices(remote?.servicesOf, a2a, langgraph?.localLanggraph(context, owner));
   return namingPort('router', () =>
     startRouter({
       config,
@@ -200,7 +197,7 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pagesOf: console?.pagesOf, servicesOf },
+      ...{ onWake, pagesOf: console?.pagesOf, servicesOf, subscribers: remote?.subscribers },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );

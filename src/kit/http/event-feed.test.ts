@@ -30,7 +30,7 @@ function openFeed() {
     stored.push(made);
     report([made]);
   };
-  const open = async (after?: string, everyMs?: number) => {
+  const open = async (after?: string, everyMs?: number, onId: (id: string) => void = () => {}) => {
     const reader = await feed.open('ada', after, everyMs === undefined ? undefined : { everyMs });
     const seen: Seen[] = [];
     let last = reader.id;
@@ -38,6 +38,7 @@ function openFeed() {
       for (const { id, event } of reader.take()) {
         seen.push(event);
         last = id;
+        onId(id);
       }
     });
     return { seen, last: () => last, end: () => reader.end() };
@@ -98,4 +99,35 @@ test('a cursor of a dropped log is not a position of a later log of the owner', 
     assert.ok(types.includes('missed') && types.includes('two'), `${types}`);
     second.end();
   }
+});
+
+test('a reader that is interrupted between the events that it had missed gets all of them again', async () => {
+  const { clock, change, open } = openFeed();
+  const ids: string[] = [];
+  const first = await open();
+  const before = first.last();
+  first.end();
+  await clock.advance(100_000);
+  for (const type of ['one', 'two', 'three']) change(type);
+  const resumed = await open(before, undefined, (id) => ids.push(id));
+  assert.deepEqual(
+    resumed.seen.map(({ type }) => type),
+    ['one', 'two', 'three'],
+  );
+  // Only the last of them ends the gap.
+  assert.deepEqual(ids.slice(0, 2), [before, before]);
+  assert.notEqual(ids[2], before);
+  assert.deepEqual((await open(ids[1])).seen.length, 3);
+  assert.deepEqual((await open(ids[2])).seen.length, 0);
+});
+
+test('a stream that was quiet for long resumes from its beginning', async () => {
+  const { clock, open } = openFeed();
+  const kept = await open();
+  await clock.advance(3 * 3_600_000);
+  const later = (await open(kept.last())).last();
+  kept.end();
+  await clock.advance(1000);
+  const at = Number(later.split('.')[0]);
+  assert.ok(at >= 3 * 3_600_000, later);
 });

@@ -17,7 +17,7 @@ const LONGEST_GAP_MS = 3_600_000;
 
 /** The items of one stream. */
 export type EventReader<Event> = {
-  /** The cursor of the beginning. */
+  /** The cursor of the beginning, if no items wait. */
   readonly id: string;
   /** Items that are already there; none when there are no new ones. */
   take(): readonly FeedItem<Event>[];
@@ -89,7 +89,7 @@ export class EventFeed<Change extends FeedChange, Event extends FeedEvent> {
       await (await this.#follow()).refresh();
       const start = await this.#resume(owner, log, after, merged !== undefined);
       if (this.#logs.get(owner) !== log) throw new ReveilleError('unavailable', 'the store is being reopened');
-      const reading = merged ? this.#readMerged(log, start, merged) : this.#readEach(owner, log, start);
+      const reading = merged ? this.#readMerged(log, start, merged) : this.#readEach(owner, log, start, after);
       return this.#reader(owner, log, reading);
     } catch (error) {
       this.#leave(owner, log);
@@ -141,7 +141,12 @@ export class EventFeed<Change extends FeedChange, Event extends FeedEvent> {
     return { position, before };
   }
 
-  #readEach(owner: string, log: OwnerLog<Change, Event>, start: Start<Change>): Reading<Event> {
+  #readEach(
+    owner: string,
+    log: OwnerLog<Change, Event>,
+    start: Start<Change>,
+    after: string | undefined,
+  ): Reading<Event> {
     const { source, clock } = this.#options;
     let { position, before } = start;
     return {
@@ -149,7 +154,12 @@ export class EventFeed<Change extends FeedChange, Event extends FeedEvent> {
       take: () => {
         const found = log.after(position)?.map((entry) => log.itemOf(entry));
         const missing = found ? before : [...before, source.lost(owner, clock.now())];
-        const items = missing.map((change) => ({ id: log.cursor, event: source.eventOf(change) }));
+        // A reader that is interrupted between two of them resumes before all of them.
+        const isLast = (at: number) => at === missing.length - 1 && (found ?? []).length === 0;
+        const items = missing.map((change, at) => {
+          const id = isLast(at) ? log.cursor : (after ?? log.cursor);
+          return { id, event: source.eventOf(change) };
+        });
         position = log.seq;
         before = [];
         return found ? items.concat(found) : items;
@@ -185,7 +195,7 @@ export class EventFeed<Change extends FeedChange, Event extends FeedEvent> {
     const closed = () => onClosed();
     this.#closings.add(closed);
     return {
-      id: log.cursor,
+      id: log.cursorNow,
       take,
       onItems(callback) {
         onItems = callback;

@@ -81,14 +81,18 @@ export class FeedStreams<Change extends { owner: string; at: number }, Event ext
     else stream.closed.addEventListener('abort', end);
 
     // The cursor of the beginning: a client that is interrupted before the first event resumes here.
-    stream.send({ event: 'ready', id: items.id, data: '{}' });
+    const isWanted = ({ event }: { event: Event }) => merged !== undefined || request.isWanted(event);
+    const missed = items.take().filter(isWanted);
+    const begin = missed.length === 0 || lastEventId === undefined ? items.id : lastEventId;
+    stream.send({ event: 'ready', id: begin, data: '{}' });
     const send = (items: readonly Sent<Event>[]) => {
-      const wanted = merged ? items : items.filter(({ event }) => request.isWanted(event));
+      const wanted = items.filter(isWanted);
       if (wanted.length === 0) return;
       this.#options.figures.sent += wanted.length;
       stream.write(wanted.map(textOf).join(''));
     };
     send(first.map((event) => ({ event })));
+    send(missed);
     items.onClosed(() => stream.close());
     items.onItems(() => send(items.take()));
 

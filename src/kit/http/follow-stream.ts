@@ -19,6 +19,11 @@ export type FollowStreamOptions = {
   signal: AbortSignal;
   /** Must not throw. */
   onConnection?: ((connection: Connection) => void) | undefined;
+  /**
+   * Gets the id of each event before it is yielded, and that of the beginning. A reader that stores it with the event
+   * resumes there. Must not throw.
+   */
+  onId?: ((id: string) => void) | undefined;
 };
 
 export type StreamSource<T> = {
@@ -47,7 +52,7 @@ type Received<T> = { readonly id: string | undefined; readonly event: T | undefi
  */
 export async function* followStream<T>(source: StreamSource<T>, options: FollowStreamOptions): AsyncGenerator<T> {
   const { clock, name } = source;
-  const { signal, onConnection } = options;
+  const { signal, onConnection, onId } = options;
   let after = options.after;
   for (let failures = 1; !signal.aborted; failures++) {
     let error: ReveilleError;
@@ -61,6 +66,7 @@ export async function* followStream<T>(source: StreamSource<T>, options: FollowS
           onConnection?.({ state: 'open' });
           continue;
         }
+        if (item.id !== undefined) onId?.(item.id);
         after = item.id ?? after;
         if (item.event !== undefined) yield item.event;
       }

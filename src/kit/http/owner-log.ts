@@ -67,6 +67,11 @@ export class OwnerLog<Change extends FeedChange, Event extends FeedEvent> {
     return this.#cursorAt(this.#latest, this.#seq);
   }
 
+  /** The same position, for a reader that has every change until now. */
+  get cursorNow(): string {
+    return this.#cursorAt(Math.max(this.#latest, this.#clock.now()), this.#seq);
+  }
+
   /** Adds changes and wakes the readers, at once or with the next burst. */
   add(changes: readonly Change[]): void {
     for (const change of changes) for (const each of this.#complete(change)) this.#push(each);

@@ -44,7 +44,13 @@ export type WebRequest = {
   maxBytes?: number;
 };
 
-export type WebPost = Pick<WebRequest, 'url' | 'headers' | 'signal'> & { body: string; maxBytes: number };
+/** A body may be posted only once, so a redirect is the answer. */
+export type WebPost = Pick<WebRequest, 'url' | 'headers' | 'signal'> & {
+  body: string;
+  maxBytes: number;
+  /** Default 20 seconds. */
+  limitMs?: number;
+};
 
 export type WebAnswer = {
   /** The address after all redirects. */
@@ -195,12 +201,11 @@ export class WebAccess {
   /**
    * Posts to an address. A redirect is returned as the answer, and not followed.
    *
-   * @throws ReveilleError as {@link get}
+   * @throws ReveilleError as {@link get}; the cause of `unavailable` is the error of the connection
    */
-  async post({ url: text, headers = {}, body, maxBytes, signal }: WebPost): Promise<{ status: number }> {
-    const url = readUrl(text);
-    const { status } = await this.#exchange(url, { method: 'POST', headers, body, maxBytes, signal }, LIMIT_MS);
-    return { status };
+  async post(request: WebPost): Promise<Pick<Answered, 'status' | 'body'>> {
+    const { url: text, headers = {}, body, maxBytes, signal, limitMs = LIMIT_MS } = request;
+    return this.#exchange(readUrl(text), { method: 'POST', headers, body, maxBytes, signal }, limitMs);
   }
 
   async #exchange(
@@ -234,7 +239,8 @@ export class WebAccess {
       });
       if (answer.result === 'answered') return answer;
       if (refused !== undefined) throw new ReveilleError('forbidden', refused);
-      throw new ReveilleError('unavailable', `${url.origin} did not answer: ${reasonOf(answer.error)}`);
+      const why = reasonOf(answer.error);
+      throw new ReveilleError('unavailable', `${url.origin} did not answer: ${why}`, { cause: answer.error });
     } finally {
       this.#agents.delete(agent);
       void agent.destroy();

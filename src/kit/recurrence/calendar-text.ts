@@ -101,14 +101,16 @@ function yearlyRule(changes: readonly Change[]): string | undefined {
 /** Changes between the same offsets: one observance by their rule, else one for each of them, which every app reads. */
 function observances(changes: readonly Change[], isDaylight: boolean): string[] {
   const rule = yearlyRule(changes);
-  return changes.slice(0, rule === undefined ? undefined : 1).flatMap((change) =>
-    component(isDaylight ? 'DAYLIGHT' : 'STANDARD', [
-      `DTSTART:${readingText(reading(change))}`,
-      `TZOFFSETFROM:${offsetText(change.from)}`,
-      `TZOFFSETTO:${offsetText(change.to)}`,
-      ...(rule === undefined ? [] : [`RRULE:${rule}`]),
-    ]),
-  );
+  return changes
+    .slice(0, rule === undefined ? undefined : 1)
+    .flatMap((change) =>
+      component(isDaylight ? 'DAYLIGHT' : 'STANDARD', [
+        `DTSTART:${readingText(reading(change))}`,
+        `TZOFFSETFROM:${offsetText(change.from)}`,
+        `TZOFFSETTO:${offsetText(change.to)}`,
+        ...(rule === undefined ? [] : [`RRULE:${rule}`]),
+      ]),
+    );
 }
 
 /** Years after the last instant of which the changes are known, so that their rule shows. */

@@ -44,7 +44,9 @@ export const REFUSALS = [
 export type Refusal = (typeof REFUSALS)[number];
 
 /** `about`: for the log of the operator. */
-export type Verdict = { readonly caller: RemoteCaller } | { readonly refused: Refusal; readonly about?: string };
+export type Verdict =
+  | { readonly caller: RemoteCaller; readonly grant: GrantedToken }
+  | { readonly refused: Refusal; readonly about?: string };
 
 export type VerifierOptions = {
   issuers: readonly TrustedIssuer[];
@@ -113,7 +115,7 @@ export function createVerifier({ issuers, keys, publicUrl, clock }: VerifierOpti
       expiresAt: claims.exp! * 1000,
     };
     granted.set(caller, { issuer, token });
-    return { caller };
+    return { caller, grant: token };
   };
 
   return {

@@ -100,7 +100,7 @@ export async function startMcpHttp(
   const router = await startRouter({
     ...{ config, openAgents: openAgentHost, clock: systemClock, log: silentLogger, version: '0.0.0' },
     environment: {},
-    servicesOf: extensions ? extended(settings, extensions, isRevoked) : fleetServices(context, config),
+    ...(extensions ? { servicesOf: extended(settings, extensions, isRevoked) } : fleetServices(context, config)),
   });
   atEnd(owner, () => router.close());
   const { url } = router.public;

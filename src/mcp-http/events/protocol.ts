@@ -1,0 +1,62 @@
+/** MCP Events on the wire (`io.modelcontextprotocol/events`, SEP-3415): names, error codes and secrets. */
+import { ProtocolError } from '@modelcontextprotocol/server';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+
+/** Links a notification to the request of its stream. */
+export const SUBSCRIPTION_META = 'io.modelcontextprotocol/subscriptionId';
+export const SUBSCRIPTION_HEADER = 'x-mcp-subscription-id';
+
+/** Why a callback has failed. It never contains anything that the callback has answered. */
+export type CallbackError =
+  | ('connection_refused' | 'timeout' | 'tls_error')
+  | ('http_4xx' | 'http_5xx' | 'challenge_failed');
+
+const CODES = {
+  InvalidParams: -32_602,
+  InternalError: -32_603,
+  NotFound: -32_011,
+  Forbidden: -32_012,
+  ResourceExhausted: -32_013,
+  Unsupported: -32_014,
+  CallbackEndpointError: -32_015,
+} as const;
+type EventsErrorName = keyof typeof CODES;
+
+/** The error of a request, whose code and data programs read. */
+export class EventsError extends ProtocolError {
+  constructor(name: EventsErrorName, detail: string, data?: Readonly<Record<string, unknown>>) {
+    super(CODES[name], `${name}: ${detail}`, data);
+  }
+}
+
+/** The `error` of a terminated subscription whose client has lost its access. */
+export const ACCESS_ENDED = {
+  code: CODES.Forbidden,
+  message: 'Forbidden',
+  data: { reason: 'Access revoked' },
+} as const;
+
+/** The `error` of a subscription whose callback has failed for too long. */
+export const callbackEnded = (reason: CallbackError) => ({
+  ...{ code: CODES.CallbackEndpointError, message: 'CallbackEndpointError' },
+  data: { reason },
+});
+
+/** The error for a client: of this protocol, or a general one. */
+export function eventsErrorOf(thrown: unknown): ProtocolError {
+  if (thrown instanceof ProtocolError) return thrown;
+  const { code, message } = toReveilleError(thrown);
+  if (!(thrown instanceof ReveilleError)) return new EventsError('InternalError', 'the request has failed');
+  if (code === 'invalid_request') return new EventsError('InvalidParams', message);
+  return new EventsError('InternalError', message, { retryable: thrown.retryable });
+}
+
+const SECRET = /^whsec_(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+const [SECRET_LEAST_BYTES, SECRET_MOST_BYTES] = [24, 64];
+
+/** Whether a text is a secret of Standard Webhooks with 24 to 64 bytes. */
+export function isSigningSecret(text: string): boolean {
+  if (text.length > 200 || !SECRET.test(text)) return false;
+  const { length } = Buffer.from(text.slice('whsec_'.length), 'base64');
+  return length >= SECRET_LEAST_BYTES && length <= SECRET_MOST_BYTES;
+}

@@ -1,0 +1,117 @@
+/** Connects the parts of MCP Events: what was stored, the daemons' streams, the webhooks, and the methods. */
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { Resolve } from '../../kit/http/guarded-lookup.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { ownerOf } from '../../wire/did.ts';
+import type { TrustedIssuer } from '../../wire/remote-caller.ts';
+import type { Wake } from '../../wire/wake.ts';
+import type { RemoteBackends } from '../backends.ts';
+import type { RemoteMessage } from '../servers.ts';
+import { Access } from './access.ts';
+import { Callbacks } from './callbacks.ts';
+import { dueEvent, EVENT_TYPES, type Source, selects } from './event-types.ts';
+import { createMethods, type Method } from './methods.ts';
+import { Rates } from './rates.ts';
+import { Sources } from './sources.ts';
+import { EventStore, type Reader, type Subscription } from './store.ts';
+import { Webhooks } from './webhooks.ts';
+
+/** A callback that fails for a day is given up. */
+const GIVE_UP_MS = 24 * 3600_000;
+/** A reader by poll or by stream counts as present for so long after its last request. */
+const PRESENT_MS = 3600_000;
+
+export type EventsOptions = {
+  /** The folder of the router. */
+  dataDir: string;
+  backends: RemoteBackends;
+  issuers: readonly TrustedIssuer[];
+  /** Hosts of private networks that callbacks may name. */
+  allow: string | undefined;
+  clock: Clock;
+  log: Logger;
+  /** For tests. */
+  limits?: { giveUpMs?: number; mostOfSubject?: number; resolve?: Resolve };
+};
+
+export type EventsService = {
+  readonly methods: Readonly<Record<string, Method>>;
+  /** A client has shown a newer token. */
+  note(message: RemoteMessage): void;
+  /**
+   * Stores that an alarm is due, once for each fire.
+   *
+   * @returns whether somebody has subscribed to it, so that the stored event is its delivery
+   * @throws ReveilleError when it could not be stored
+   */
+  offer(wake: Wake): Promise<boolean>;
+  close(): Promise<void>;
+};
+
+/** @throws ReveilleError when the database cannot be opened, or for a wrong setting */
+export function openEvents(options: EventsOptions): EventsService {
+  const { dataDir, backends, issuers, allow, clock, log, limits = {} } = options;
+  const callbacks = new Callbacks({ allow, clock, resolve: limits.resolve });
+  const store = new EventStore(dataDir, clock);
+  const access = new Access(issuers, clock);
+  const closing = new AbortController();
+  const webhooks = new Webhooks({ store, access, callbacks, clock, log, giveUpMs: limits.giveUpMs ?? GIVE_UP_MS });
+  const sourceOf = ({ name }: Pick<Reader, 'name'>) => EVENT_TYPES.get(name)?.source;
+  const isWanted = (userId: string, source: Source) =>
+    [...webhooks.ofUser(userId), ...store.readersOf(userId)].some((one) => sourceOf(one) === source);
+  const sources = new Sources({ store, backends, clock, log, isWanted });
+  const stop = store.onEvents((userId) => webhooks.notify(userId));
+  const { mostOfSubject } = limits;
+  const methods = createMethods({
+    ...{ store, webhooks, sources, access, callbacks, clock, mostOfSubject },
+    ...{ rates: new Rates(clock), closing: closing.signal },
+  });
+
+  webhooks.open();
+  for (const userId of new Set([...webhooks.users(), ...store.readingUsers()]))
+    for (const one of [...webhooks.ofUser(userId), ...store.readersOf(userId)]) {
+      const source = sourceOf(one);
+      // A daemon that is down now is tried again by the stream itself.
+      if (source !== undefined) sources.follow(store.principal(one.principal), source).catch(() => {});
+    }
+
+  const isAlive = (one: Subscription | Reader): boolean => {
+    const now = clock.now();
+    if ('seenAt' in one) return now - one.seenAt < PRESENT_MS;
+    return one.expiresAt === null || one.expiresAt > now;
+  };
+
+  return {
+    methods,
+    note({ caller, grant }) {
+      const known = store.knownPrincipal(caller);
+      if (known?.userId !== caller.userId || (grant.issuedAt ?? 0) <= (known.grant.issuedAt ?? 0)) return;
+      const scopes = [...caller.scopes].toSorted();
+      store.putPrincipal({ ...known, clientName: caller.clientName, scopes, grant }).then(
+        (principal) => access.renewed(principal),
+        (err: unknown) => log.warn({ err }, 'the token of a client could not be noted'),
+      );
+    },
+    async offer(wake) {
+      const userId = ownerOf(wake.user_id);
+      const isDue = ({ name }: Pick<Reader, 'name'>) => name === 'alarm.due';
+      const interested = [...webhooks.ofUser(userId), ...store.readersOf(userId)].filter(isDue);
+      if (interested.length === 0) return false;
+      const event = dueEvent(wake);
+      await store.add(userId, [event]);
+      for (const one of interested) {
+        const principal = store.principal(one.principal);
+        if (!isAlive(one) || !selects(one.arguments, event.facts, principal.clientId)) continue;
+        if ((await access.endOf(principal, 'alarms:read')) === undefined) return true;
+      }
+      return false;
+    },
+    async close() {
+      closing.abort(new Error('the router is shutting down'));
+      stop();
+      await Promise.all([sources.close(), webhooks.close()]);
+      await callbacks.close();
+      await store.close();
+    },
+  };
+}

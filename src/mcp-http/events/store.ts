@@ -1,0 +1,500 @@
+/** The events of users who have subscribers, and the subscriptions, in SQLite (`mcp-events.db` of the router's folder). */
+import { join } from 'node:path';
+import type { SQLInputValue, StatementSync } from 'node:sqlite';
+import type { Clock } from '../../kit/clock/clock.ts';
+import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
+import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
+import { storageError } from '../../kit/sqlite/sqlite-error.ts';
+import type { GrantedToken, RemoteScope } from '../../wire/remote-caller.ts';
+import { type Arguments, EVENT_TYPES, type Facts, type NewEvent, type Source } from './event-types.ts';
+import { EVENTS_FILE } from './names.ts';
+import type { CallbackError } from './protocol.ts';
+import { SecretBox } from './secret-box.ts';
+
+const KEY_FILE = 'mcp-events.key';
+
+const DAY_MS = 24 * 3600_000;
+/** How long events, readers without a request, and ended subscriptions are kept. */
+const KEPT_MS = 7 * DAY_MS;
+/** Events of one user. */
+const MOST_EVENTS = 10_000;
+/** Ended subscriptions of one client, and what it has read by poll or by stream. */
+const MOST_ENDED = 100;
+const MOST_READERS = 1000;
+/** A reader is written again after this long. */
+const SEEN_AGAIN_MS = 60_000;
+
+/** A client of a user, as its latest token names it. */
+export type Principal = {
+  readonly id: number;
+  readonly issuer: string;
+  readonly subject: string;
+  readonly clientId: string;
+  readonly userId: string;
+  readonly clientName: string | undefined;
+  readonly scopes: readonly RemoteScope[];
+  readonly grant: GrantedToken;
+};
+
+export type StoredEvent = Omit<NewEvent, 'facts'> & { readonly seq: number; readonly facts: Facts };
+
+export type Subscription = {
+  readonly id: string;
+  readonly principal: number;
+  readonly name: string;
+  readonly arguments: Arguments;
+  readonly url: string;
+  secret: string;
+  old: { readonly secret: string; readonly until: number } | undefined;
+  expiresAt: number | null;
+  position: number;
+  failures: number;
+  failedSince: number | null;
+  lastDeliveryAt: number | null;
+  lastError: CallbackError | null;
+};
+
+/** A reader by poll or by stream. */
+export type Reader = {
+  readonly principal: number;
+  readonly name: string;
+  readonly arguments: Arguments;
+  readonly seenAt: number;
+};
+
+type SubscriptionRow = {
+  id: string;
+  principal: number;
+  name: string;
+  arguments: string;
+  url: string;
+  secret: string;
+  old_secret: string | null;
+  old_until: number | null;
+  expires_at: number | null;
+  position: number;
+  failures: number;
+  failed_since: number | null;
+  last_delivery_at: number | null;
+  last_error: CallbackError | null;
+};
+type EventRow = { seq: number; event_id: string; name: string; at: number; facts: string; data: string };
+type PrincipalRow = {
+  id: number;
+  issuer: string;
+  subject: string;
+  client_id: string;
+  user_id: string;
+  details: string;
+};
+
+const gapName = (source: Source) => `gap:${source}`;
+/** Whether an event says that events of its type may be missing. */
+export const isGap = ({ name }: Pick<StoredEvent, 'name'>): boolean => name.startsWith('gap:');
+
+const eventOf = ({ seq, event_id, name, at, facts, data }: EventRow): StoredEvent => ({
+  ...{ seq, eventId: event_id, name, at, data },
+  facts: JSON.parse(facts) as Facts,
+});
+
+const principalOf = ({ id, issuer, subject, client_id, user_id, details }: PrincipalRow): Principal => ({
+  ...{ id, issuer, subject, clientId: client_id, userId: user_id },
+  ...(JSON.parse(details) as Pick<Principal, 'clientName' | 'scopes' | 'grant'>),
+});
+
+export class EventStore {
+  readonly #file: SqliteFile;
+  readonly #commits: GroupCommit;
+  readonly #clock: Clock;
+  readonly #box: SecretBox;
+  readonly #statements = new Map<string, StatementSync>();
+  readonly #epoch: string;
+  readonly #principals = new Map<number, Principal>();
+  /** When a reader was written last, by its key. */
+  readonly #seen = new Map<string, number>();
+  readonly #listeners = new Set<(userId: string) => void>();
+
+  /** @throws ReveilleError when the database or the key cannot be opened */
+  constructor(dataDir: string, clock: Clock) {
+    this.#clock = clock;
+    const migrations = new URL('./migrations/', import.meta.url);
+    this.#file = openDatabase({ path: join(dataDir, EVENTS_FILE), migrations, clock, lock: 'exclusive' });
+    try {
+      this.#file.db.exec('PRAGMA foreign_keys = ON');
+      this.#box = new SecretBox(join(dataDir, KEY_FILE));
+    } catch (thrown) {
+      this.#file.close();
+      throw thrown;
+    }
+    this.#commits = new GroupCommit(this.#file.db);
+    this.#epoch = this.#get<{ value: string }>('SELECT value FROM epoch')!.value;
+    for (const row of this.#all<PrincipalRow>('SELECT * FROM principals'))
+      this.#principals.set(row.id, principalOf(row));
+  }
+
+  /** Calls back with a user after new events of theirs are stored. Must not throw. @returns ends it */
+  onEvents(listener: (userId: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async close(): Promise<void> {
+    await this.#commits.drain();
+    this.#file.close();
+  }
+
+  // Principals
+
+  principal(id: number): Principal {
+    return this.#principals.get(id)!;
+  }
+
+  /** The known client of a token, if it has asked for events before. */
+  knownPrincipal({ issuer, subject, clientId }: Pick<Principal, 'issuer' | 'subject' | 'clientId'>) {
+    const row = this.#get<{ id: number }>(
+      'SELECT id FROM principals WHERE issuer = ? AND subject = ? AND client_id = ?',
+      issuer,
+      subject,
+      clientId,
+    );
+    return row && this.#principals.get(row.id);
+  }
+
+  /** Records a client with its latest token. */
+  async putPrincipal(given: Omit<Principal, 'id'>): Promise<Principal> {
+    const { issuer, subject, clientId, userId, clientName, scopes, grant } = given;
+    const details = JSON.stringify({ clientName, scopes, grant });
+    const known = this.knownPrincipal(given);
+    if (known?.userId === userId && JSON.stringify(detailsOf(known)) === details) return known;
+    const id = await this.#commits.run(() => {
+      // The subject is another user now: nothing of the earlier one may reach this client.
+      if (known && known.userId !== userId) this.#run('DELETE FROM principals WHERE id = ?', known.id);
+      const row = this.#get<{ id: number }>(
+        `INSERT INTO principals (issuer, subject, client_id, user_id, details) VALUES (?, ?, ?, ?, ?)
+         ON CONFLICT (issuer, subject, client_id) DO UPDATE SET details = excluded.details RETURNING id`,
+        ...[issuer, subject, clientId, userId, details],
+      );
+      return row!.id;
+    });
+    const principal = { id, ...given };
+    this.#principals.set(id, principal);
+    return principal;
+  }
+
+  // Events
+
+  /** The position after the latest event of a user. */
+  head(userId: string): number {
+    return this.#log(userId).last_seq;
+  }
+
+  /** The last event of a user that was removed. */
+  floor(userId: string): number {
+    return this.#log(userId).floor;
+  }
+
+  cursorAt(position: number): string {
+    return `${this.#epoch}.${position}`;
+  }
+
+  /**
+   * The position of a cursor; `null`: from now on.
+   *
+   * @param maxAgeMs older events are skipped
+   */
+  positionOf(userId: string, cursor: string | null, maxAgeMs?: number): { position: number; isTruncated: boolean } {
+    const { last_seq: head, floor } = this.#log(userId);
+    if (cursor === null) return { position: head, isTruncated: false };
+    const [, epoch, digits] = /^([0-9a-f]{8})\.(\d{1,15})$/.exec(cursor) ?? [];
+    const given = Number(digits);
+    if (epoch !== this.#epoch || !(given <= head)) return { position: head, isTruncated: true };
+    const oldest = Math.max(given, floor);
+    const position = maxAgeMs === undefined ? oldest : this.#youngerThan(userId, oldest, this.#clock.now() - maxAgeMs);
+    return { position, isTruncated: position > given };
+  }
+
+  #youngerThan(userId: string, after: number, instant: number): number {
+    const row = this.#get<{ seq: number | null }>(
+      'SELECT max(seq) AS seq FROM events WHERE user_id = ? AND seq > ? AND at < ?',
+      ...[userId, after, instant],
+    );
+    return row?.seq ?? after;
+  }
+
+  /** Events of a type, and gaps of its source, after a position, in their order. */
+  page(userId: string, after: number, name: string, limit: number): StoredEvent[] {
+    const { source } = EVENT_TYPES.get(name)!;
+    return this.#all<EventRow>(
+      `SELECT seq, event_id, name, at, facts, data FROM events
+       WHERE user_id = ? AND seq > ? AND name IN (?, ?) ORDER BY seq LIMIT ?`,
+      ...[userId, after, name, source === undefined ? name : gapName(source), limit],
+    ).map(eventOf);
+  }
+
+  /**
+   * Stores events of a user. Known ones are not stored again.
+   *
+   * @param read up to where a stream was read with them
+   */
+  async add(userId: string, events: readonly NewEvent[], read?: { source: Source; cursor: string }): Promise<void> {
+    const added = await this.#commits.run(() => {
+      const fresh = events.filter((event) => this.#insert(userId, event));
+      if (read) this.#saveCursor(userId, read.source, read.cursor);
+      return fresh.length;
+    });
+    if (added > 0) for (const listener of this.#listeners) listener(userId);
+  }
+
+  /** Events of a source may be missing. */
+  addGap(userId: string, source: Source, cursor: string): Promise<void> {
+    const at = this.#clock.now();
+    const gap = { eventId: `gap:${source}:${cursor}`, name: gapName(source), at, facts: {}, data: '{}' };
+    return this.add(userId, [gap], { source, cursor });
+  }
+
+  #insert(userId: string, { eventId, name, at, facts, data }: NewEvent): boolean {
+    const seq = this.head(userId) + 1;
+    const { changes } = this.#run(
+      `INSERT INTO events (user_id, seq, event_id, name, at, stored_at, facts, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (user_id, event_id) DO NOTHING`,
+      ...[userId, seq, eventId, name, at, this.#clock.now(), JSON.stringify(facts), data],
+    );
+    if (changes === 0) return false;
+    this.#run(
+      `INSERT INTO logs (user_id, last_seq) VALUES (?, ?)
+       ON CONFLICT (user_id) DO UPDATE SET last_seq = excluded.last_seq`,
+      ...[userId, seq],
+    );
+    return true;
+  }
+
+  #log(userId: string): { last_seq: number; floor: number } {
+    const row = this.#get<{ last_seq: number; floor: number }>(
+      'SELECT last_seq, floor FROM logs WHERE user_id = ?',
+      userId,
+    );
+    return row ?? { last_seq: 0, floor: 0 };
+  }
+
+  // Streams of daemons
+
+  /** Up to where a stream was read; `undefined` if it was not read yet. */
+  sourceCursor(userId: string, source: Source): string | undefined {
+    const row = this.#get<{ cursor: string }>(
+      'SELECT cursor FROM sources WHERE user_id = ? AND source = ?',
+      userId,
+      source,
+    );
+    return row?.cursor;
+  }
+
+  saveSourceCursor(userId: string, source: Source, cursor: string): Promise<void> {
+    return this.#commits.run(() => this.#saveCursor(userId, source, cursor));
+  }
+
+  #saveCursor(userId: string, source: Source, cursor: string): void {
+    this.#run(
+      `INSERT INTO sources (user_id, source, cursor) VALUES (?, ?, ?)
+       ON CONFLICT (user_id, source) DO UPDATE SET cursor = excluded.cursor`,
+      ...[userId, source, cursor],
+    );
+  }
+
+  /** Ends the reading of a stream. Whoever resumes from before has a gap. */
+  async dropSource(userId: string, source: Source): Promise<void> {
+    await this.addGap(userId, source, `dropped ${this.#clock.now()}`);
+    await this.#commits.run(
+      () => void this.#run('DELETE FROM sources WHERE user_id = ? AND source = ?', userId, source),
+    );
+  }
+
+  // Readers by poll and by stream
+
+  async seen(principal: number, name: string, given: string): Promise<void> {
+    const now = this.#clock.now();
+    const key = JSON.stringify([principal, name, given]);
+    if (now - (this.#seen.get(key) ?? 0) < SEEN_AGAIN_MS) return;
+    if (this.#seen.size > MOST_READERS * 10) this.#seen.clear();
+    this.#seen.set(key, now);
+    await this.#commits.run(() => {
+      this.#run(
+        `INSERT INTO readers (principal, name, arguments, seen_at) VALUES (?, ?, ?, ?)
+         ON CONFLICT (principal, name, arguments) DO UPDATE SET seen_at = excluded.seen_at`,
+        ...[principal, name, given, now],
+      );
+      this.#run(
+        `DELETE FROM readers WHERE principal = ?1 AND (name, arguments) IN (
+           SELECT name, arguments FROM readers WHERE principal = ?1 ORDER BY seen_at DESC LIMIT -1 OFFSET ?2)`,
+        ...[principal, MOST_READERS],
+      );
+    });
+  }
+
+  readersOf(userId: string): Reader[] {
+    return this.#all<{ principal: number; name: string; arguments: string; seen_at: number }>(
+      `SELECT principal, name, arguments, seen_at FROM readers JOIN principals ON principals.id = principal
+       WHERE user_id = ?`,
+      userId,
+    ).map(({ arguments: given, seen_at: seenAt, ...row }) => ({ ...row, seenAt, arguments: JSON.parse(given) }));
+  }
+
+  /** The users with readers. */
+  readingUsers(): string[] {
+    return this.#all<{ user_id: string }>(
+      'SELECT DISTINCT user_id FROM readers JOIN principals ON principals.id = principal',
+    ).map(({ user_id }) => user_id);
+  }
+
+  // Subscriptions
+
+  /** All active subscriptions. One whose secret cannot be opened is left out, and reported. */
+  active(onSealed: (id: string) => void): Subscription[] {
+    return this.#all<SubscriptionRow>('SELECT * FROM subscriptions WHERE ended_at IS NULL').flatMap((row) => {
+      const secret = this.#box.open(row.secret, row.id);
+      if (secret === undefined) {
+        onSealed(row.id);
+        return [];
+      }
+      const old = row.old_secret === null ? undefined : this.#box.open(row.old_secret, row.id);
+      return {
+        ...{ id: row.id, principal: row.principal, name: row.name, url: row.url, secret },
+        arguments: JSON.parse(row.arguments) as Arguments,
+        old: old === undefined ? undefined : { secret: old, until: row.old_until ?? 0 },
+        ...{ expiresAt: row.expires_at, position: row.position, failures: row.failures },
+        ...{ failedSince: row.failed_since, lastDeliveryAt: row.last_delivery_at, lastError: row.last_error },
+      };
+    });
+  }
+
+  /** Stores a new subscription, in place of an ended one with its id. */
+  create(subscription: Subscription): Promise<void> {
+    const { id, principal, name, url } = subscription;
+    const now = this.#clock.now();
+    return this.#commits.run(() => {
+      this.#run('DELETE FROM subscriptions WHERE id = ?', id);
+      this.#run(
+        `INSERT INTO subscriptions (id, principal, name, arguments, url, secret, created_at, expires_at, position)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        ...[id, principal, name, JSON.stringify(subscription.arguments), url],
+        ...[this.#box.seal(subscription.secret, id), now, subscription.expiresAt, subscription.position],
+      );
+      this.#run(
+        `DELETE FROM subscriptions WHERE id IN (
+           SELECT id FROM subscriptions WHERE principal = ? AND ended_at IS NOT NULL
+           ORDER BY ended_at DESC LIMIT -1 OFFSET ?)`,
+        ...[principal, MOST_ENDED],
+      );
+    });
+  }
+
+  /** Stores what has changed of a subscription. */
+  update(subscription: Subscription): Promise<void> {
+    const { id, secret, old } = subscription;
+    return this.#commits.run(() => {
+      this.#run(
+        'UPDATE subscriptions SET secret = ?, old_secret = ?, old_until = ?, expires_at = ? WHERE id = ?',
+        ...[this.#box.seal(secret, id), old ? this.#box.seal(old.secret, id) : null, old?.until ?? null],
+        ...[subscription.expiresAt, id],
+      );
+      this.#saveDelivery(subscription);
+    });
+  }
+
+  /** Stores up to where a subscription was delivered, and its failures. */
+  progress(subscription: Subscription): Promise<void> {
+    return this.#commits.run(() => this.#saveDelivery(subscription));
+  }
+
+  #saveDelivery({ id, position, failures, failedSince, lastDeliveryAt, lastError }: Subscription): void {
+    this.#run(
+      `UPDATE subscriptions SET position = ?, failures = ?, failed_since = ?, last_delivery_at = ?, last_error = ?
+       WHERE id = ?`,
+      ...[position, failures, failedSince, lastDeliveryAt, lastError, id],
+    );
+  }
+
+  /** @param reason shown to the operator */
+  end(id: string, reason: string): Promise<void> {
+    return this.#commits.run(
+      () =>
+        void this.#run(
+          'UPDATE subscriptions SET ended_at = ?, end_reason = ? WHERE id = ? AND ended_at IS NULL',
+          ...[this.#clock.now(), reason, id],
+        ),
+    );
+  }
+
+  /** @returns whether there was one */
+  remove(id: string): Promise<boolean> {
+    return this.#commits.run(() => this.#run('DELETE FROM subscriptions WHERE id = ?', id).changes > 0);
+  }
+
+  isVerified(principal: number, url: string): boolean {
+    return this.#get('SELECT 1 FROM verified WHERE principal = ? AND url = ?', principal, url) !== undefined;
+  }
+
+  verify(principal: number, url: string): Promise<void> {
+    return this.#commits.run(
+      () =>
+        void this.#run(
+          'INSERT INTO verified (principal, url, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+          ...[principal, url, this.#clock.now()],
+        ),
+    );
+  }
+
+  /** Removes what is too old, and verifications without a subscription. */
+  prune(): Promise<void> {
+    const before = this.#clock.now() - KEPT_MS;
+    return this.#commits.run(() => {
+      const shortened = this.#all<{ user_id: string; floor: number }>(
+        `UPDATE logs SET floor = max(floor, last_seq - ?1, coalesce(
+           (SELECT max(seq) FROM events WHERE events.user_id = logs.user_id AND stored_at < ?2), 0))
+         WHERE last_seq - ?1 > floor OR user_id IN (SELECT user_id FROM events WHERE stored_at < ?2)
+         RETURNING user_id, floor`,
+        ...[MOST_EVENTS, before],
+      );
+      for (const { user_id, floor } of shortened)
+        this.#run('DELETE FROM events WHERE user_id = ? AND seq <= ?', user_id, floor);
+      this.#run('DELETE FROM readers WHERE seen_at < ?', before);
+      this.#run('DELETE FROM subscriptions WHERE ended_at < ?', before);
+      this.#run(
+        `DELETE FROM verified WHERE at < ? AND NOT EXISTS (SELECT 1 FROM subscriptions
+           WHERE subscriptions.principal = verified.principal AND subscriptions.url = verified.url)`,
+        this.#clock.now() - DAY_MS,
+      );
+    });
+  }
+
+  #prepared(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (!statement) {
+      statement = this.#file.db.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  #run(sql: string, ...values: SQLInputValue[]) {
+    return this.#prepared(sql).run(...values);
+  }
+
+  /** @throws ReveilleError when the file cannot be read */
+  #all<Row>(sql: string, ...values: SQLInputValue[]): Row[] {
+    try {
+      return this.#prepared(sql).all(...values) as Row[];
+    } catch (thrown) {
+      throw storageError(thrown);
+    }
+  }
+
+  #get<Row>(sql: string, ...values: SQLInputValue[]): Row | undefined {
+    try {
+      return this.#prepared(sql).get(...values) as Row | undefined;
+    } catch (thrown) {
+      throw storageError(thrown);
+    }
+  }
+}
+
+const detailsOf = ({ clientName, scopes, grant }: Principal) => ({ clientName, scopes, grant });
