@@ -73,7 +73,7 @@ test('a wrong value is refused, and the message names it', () => {
     [[entry, entry], /names https:\/\/login\.example\.com\/ twice/],
   ];
   for (const [issuers, message] of wrong) assert.throws(() => parse(issuers), message);
-  assert.throws(() => parseMcpHttpConfig({ ROUTER_MCP_ISSUERS: '[{]' }), /is not JSON; write it like/);
+  assert.throws(() => parseMcpHttpConfig({ ROUTER_MCP_ISSUERS: '[{]' }), /must be JSON, such as/);
   assert.throws(() => parse([entry], { ROUTER_MCP_ORIGINS: 'https://a.example/page' }), /ROUTER_MCP_ORIGINS must be/);
   assert.throws(() => parse([entry], { ROUTER_MCP_ORIGINS: 'null' }), /ROUTER_MCP_ORIGINS must be/);
 });

@@ -1,4 +1,4 @@
-/** The settings of MCP over HTTP (docs/reference/settings.md), which the process of the router reads. */
+/** The settings of MCP over HTTP (docs/reference/settings.md). The router's process reads them. */
 import { readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { z } from 'zod';
@@ -41,10 +41,10 @@ const name = shortText(100).min(1);
 
 const issuerSchema = z.strictObject({
   issuer: address,
-  /** Where its keys are; by default its metadata say so. */
+  /** The address of its keys; by default the one that its metadata name. */
   jwks: address.optional(),
   subject: z.string().min(1).max(100).default('sub'),
-  /** `"subject"`: a subject is the id of its user. It is for an authorization server of one's own. */
+  /** `"subject"`: the subject is the user id. Use it only for an authorization server that the operator runs. */
   users: z.union([z.literal('subject'), z.record(z.string().min(1).max(500), labelSchema)], {
     error: 'must be "subject", or an object from subject to user id',
   }),
@@ -57,9 +57,9 @@ const issuersSchema = z.strictObject({ ROUTER_MCP_ISSUERS: z.array(issuerSchema)
 
 export type McpHttpConfig = Readonly<{
   issuers: readonly TrustedIssuer[];
-  /** Hosts from which keys may be read although they are private, `host:port`. */
+  /** Private hosts from which keys may be read, `host:port`. */
   allow: string;
-  /** Hosts that callbacks may name although they are private, `host:port`. */
+  /** Private hosts that callbacks may name, `host:port`. */
   callbackAllow: string | undefined;
   /** Accepted values of `Origin`. */
   origins: readonly string[];
@@ -76,7 +76,8 @@ function textOf(given: string): string {
   try {
     return readFileSync(given, 'utf8');
   } catch (cause) {
-    throw new ReveilleError('invalid_request', `ROUTER_MCP_ISSUERS: ${thrownText(cause)}`, { cause });
+    const why = `its file cannot be read (${thrownText(cause)})`;
+    throw new ReveilleError('invalid_request', `ROUTER_MCP_ISSUERS: ${why}`, { cause });
   }
 }
 
@@ -85,7 +86,7 @@ function jsonOf(text: string): unknown {
     return JSON.parse(text);
   } catch (cause) {
     const example = '[{"issuer":"https://login.example.com","users":{"user-1":"ada"}}]';
-    throw new ReveilleError('invalid_request', `ROUTER_MCP_ISSUERS is not JSON; write it like ${example}`, { cause });
+    throw new ReveilleError('invalid_request', `ROUTER_MCP_ISSUERS must be JSON, such as ${example}`, { cause });
   }
 }
 
@@ -128,7 +129,7 @@ function originsOf(text: string | undefined): string[] {
  * Reads the settings.
  *
  * @param own issuers besides the configured ones, such as the authorization server of this installation
- * @returns `undefined` without any issuer: then nothing is served
+ * @returns `undefined` without an issuer: MCP over HTTP is disabled
  * @throws ReveilleError `invalid_request` naming the setting
  */
 export function parseMcpHttpConfig(settings: Settings, own: readonly TrustedIssuer[] = []): McpHttpConfig | undefined {
@@ -141,7 +142,8 @@ export function parseMcpHttpConfig(settings: Settings, own: readonly TrustedIssu
   const issuers = [...own, ...entries.map(trustedIssuer)];
   if (issuers.length === 0) return undefined;
   const twice = issuers.find(({ issuer }, at) => issuers.findIndex((other) => other.issuer === issuer) !== at);
-  if (twice) throw new ReveilleError('invalid_request', `ROUTER_MCP_ISSUERS names ${twice.issuer} twice`);
+  if (twice)
+    throw new ReveilleError('invalid_request', `ROUTER_MCP_ISSUERS names ${twice.issuer} twice; remove one entry`);
   const configured = entries.flatMap(({ issuer, jwks }) => [issuer, ...(jwks === undefined ? [] : [jwks])]);
   return Object.freeze({
     issuers,

@@ -1,6 +1,6 @@
 /**
- * Answers one request to an MCP endpoint: token, scopes, session, share of the user, then the SDK's own handler. A
- * refusal has the header that the client needs and no detail.
+ * Answers one request to an MCP endpoint. It checks the token, the scopes, the session and the user's share of
+ * requests, then calls the SDK's handler. A refusal has the header that the client needs, and no detail.
  */
 import { createMcpHandler, type McpHttpHandler, type Server } from '@modelcontextprotocol/server';
 import type { Clock } from '../kit/clock/clock.ts';
@@ -46,7 +46,7 @@ export type McpHttpEndpoint = {
 const json = (status: number, body: object, headers: Readonly<Record<string, string>> = {}) =>
   Response.json(body, { status, headers });
 
-/** A refusal in the form of JSON-RPC, for a client that can parse nothing else. */
+/** A refusal as a JSON-RPC error, for clients that can parse nothing else. */
 const rpcError = (status: number, code: number, message: string, about: RpcAbout = {}) =>
   json(status, { jsonrpc: '2.0', id: about.id ?? null, error: { code, message } }, about.headers);
 type RpcAbout = { id?: string | number | undefined; headers?: Readonly<Record<string, string>> };
@@ -54,7 +54,7 @@ type RpcAbout = { id?: string | number | undefined; headers?: Readonly<Record<st
 /** JSON-RPC 2.0, section 5.1, and a code of the server. */
 const [PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR] = [-32_700, -32_600, -32_000] as const;
 
-/** Without an answer of the issuer. */
+/** `Retry-After` when the issuer does not answer. */
 const RETRY_SECONDS = '5';
 /** How often the token of an open stream is checked again, milliseconds. */
 const RECHECK_MS = 5000;
@@ -112,7 +112,7 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
   );
 
   const reportedAt = new Map<Outcome, number>();
-  /** Any client can cause these, so that each reaches the operator at most once a minute. */
+  /** Any client can cause these outcomes, so each is logged above `debug` at most once per minute. */
   const levelOf = (outcome: Outcome): 'warn' | 'info' | 'debug' => {
     const now = clock.monotonic();
     const isSoon = now - (reportedAt.get(outcome) ?? Number.NEGATIVE_INFINITY) < REPORT_EVERY_MS;
@@ -129,20 +129,20 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
 
   const metadata = () => `${publicUrl()}${metadataPath(mcpPath(endpoint))}`;
 
-  /** A client that has no usable token, or whose user is not known here. */
+  /** The answer to a client without a valid token, or whose subject has no user here. */
   const refuseToken = (refused: Refusal, about: string | undefined): Response => {
     if (refused === 'issuer_unavailable') {
       const headers = { 'retry-after': RETRY_SECONDS };
       return refuse(refused, json(503, { error: 'temporarily_unavailable' }, headers), { about });
     }
-    // The token is valid, and another one would not help.
+    // The token is valid: another one would not help.
     if (refused === 'no_user') return refuse(refused, json(403, { error: 'access_denied' }), { about });
     const error = refused === 'no_token' ? undefined : 'invalid_token';
     const headers = { 'www-authenticate': challenge(metadata(), own, error) };
     return refuse(refused, json(401, { error: error ?? 'unauthorized' }, headers), { about });
   };
 
-  /** Asks for the missing scopes, and for the scopes that the client has here, so that it keeps these. */
+  /** Names the missing scopes and the granted ones, so that the client keeps these when it asks for a new token. */
   const refuseScope = ({ scopes }: RemoteCaller, needed: readonly RemoteScope[]): Response => {
     const asked = own.filter((scope) => scopes.has(scope) || needed.includes(scope));
     const headers = { 'www-authenticate': challenge(metadata(), asked, 'insufficient_scope') };
@@ -154,7 +154,7 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     return missing.length > 0 || own.some((scope) => caller.scopes.has(scope)) ? missing : [own[0]!];
   };
 
-  /** Ends an open stream when its token expires or is revoked. @returns stops */
+  /** Ends an open stream when its token expires or is revoked. @returns stops watching */
   const watch = (caller: RemoteCaller, end: () => void): (() => void) => {
     const check = async () => {
       if (clock.now() >= caller.expiresAt || (await verifier.isRevoked(caller))) end();
@@ -184,15 +184,15 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
       leave();
       stop();
       closing.removeEventListener('abort', end);
-      // Its signal aborts only while it exists, and the handler keeps only the signal.
+      // This reference keeps `bounded` alive: the signal of a collected request never aborts.
       if (!bounded.signal.aborted) end();
     };
-    // The listener aborts it when the answer has ended, however it ends.
+    // The listener aborts the request's signal when the answer has ended, for any reason.
     request.signal.addEventListener('abort', finish, { once: true });
     if (request.signal.aborted) finish();
     if (closing.aborted) end();
     const scopes = [...caller.scopes];
-    // The token itself stays here.
+    // The token is not passed on.
     const authInfo = { token: '', clientId: caller.clientId, scopes, extra: { message } };
     count('answered');
     if (message.method === 'tools/call')
@@ -211,7 +211,7 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
       const { caller, grant } = verdict;
       const general = missingScopes(caller, []);
       if (general.length > 0) return refuseScope(caller, general);
-      // Each request stands for itself, so a session id belongs to another subject or to an earlier server.
+      // There are no sessions here, so a session id belongs to another subject or to another server.
       if (request.headers.has('mcp-session-id'))
         return refuse('unknown_session', rpcError(404, SERVER_ERROR, 'Session not found'));
       if (request.method !== 'POST') {

@@ -1,4 +1,4 @@
-/** The MCP server of `/mcp/intents`: two tools that show the user's intents, and change nothing. */
+/** The MCP server of `/mcp/intents`: two read-only tools for the user's intents. */
 import { type CallToolResult, ProtocolError, ProtocolErrorCode, Server, type Tool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { Logger } from '../kit/log/log.ts';
@@ -10,11 +10,11 @@ import { parseOrThrow } from '../wire/validate.ts';
 import type { IntentReader } from './backends.ts';
 
 const INSTRUCTIONS =
-  'These tools show the tasks (intents) that the user or an agent has submitted at Reveille: their plans, their state, and ' +
+  'These tools show the tasks (intents) that the user or an agent has submitted to Reveille: their plans, their state, and ' +
   'the questions that wait for the user. They change nothing. Only the user can answer a question.';
 
 const listArguments = z.strictObject({
-  limit: z.int().min(1).max(INTENT_LIST_LIMIT).optional().describe('The most intents, newest first.'),
+  limit: z.int().min(1).max(INTENT_LIST_LIMIT).optional().describe('Maximum number of intents, newest first.'),
   status: z.enum(INTENT_STATUSES).optional().describe('Only intents with this status.'),
 });
 const showArguments = z.strictObject({ intent_id: intentIdSchema.describe('The id of an intent.') });

@@ -1,6 +1,6 @@
 /**
- * The MCP server of one request, for its caller. A request has a server of its own, so nothing is kept between two
- * requests, and nothing of one caller is visible to another.
+ * The MCP server of one request. Each request has its own server: no state is kept between requests, and no caller sees
+ * data of another caller.
  */
 import type { CallToolResult, Server } from '@modelcontextprotocol/server';
 import { createTimeServer } from '../chronometric/server.ts';
@@ -24,11 +24,11 @@ import { createIntentsServer } from './intents-server.ts';
 export type RemoteMessage = {
   readonly endpoint: McpEndpoint;
   readonly caller: RemoteCaller;
-  /** The verified claims, by which its issuer may revoke the access later. */
+  /** The verified claims, by which the issuer can check later whether the access was revoked. */
   readonly grant: GrantedToken;
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
-  /** The source text of `params.arguments`, whose numbers have all digits; `{}` without arguments. */
+  /** The source text of `params.arguments`, so that numbers keep all digits; `{}` without arguments. */
   readonly argumentsText: string;
 };
 
@@ -43,9 +43,9 @@ export type ServerExtension = {
 };
 
 const INSTRUCTIONS =
-  "These tools set alarms at the user's Reveille. A due alarm starts a turn of the user's own agent there, with your " +
-  'message, marked as set by you. Put everything that the turn will need into wake_message and payload. Your alarms can ' +
-  "neither run commands nor look at the user's computer.";
+  "These tools set alarms in the user's Reveille. When an alarm is due, it starts a turn of the user's agent with " +
+  'your message, marked as set by you. Put everything that the turn needs into wake_message and payload. Your alarms ' +
+  "cannot run commands, and cannot read the user's computer.";
 const NEW_CONVERSATION =
   "The alarm starts a new conversation of the user's agent. Pass conversation_id to continue one of its conversations.";
 

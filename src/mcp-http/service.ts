@@ -1,6 +1,6 @@
 /**
- * MCP over HTTP at the public listener (docs/reference/api.md, "MCP over HTTP"): the endpoints, and the metadata of each
- * as an OAuth resource. Its code is loaded with the first request.
+ * MCP over HTTP at the public listener (docs/reference/api.md, "MCP over HTTP"): the endpoints, and the OAuth resource
+ * metadata of each. The first request loads the rest of the code.
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -15,9 +15,9 @@ export type McpHttpOptions = {
   config: McpHttpConfig;
   /** The address by which others reach the listener, without a trailing slash. */
   publicUrl: () => string;
-  /** Admits one request of a user. @returns ends it @throws ReveilleError `rate_limited` */
+  /** Admits one request of a user. @returns releases its slot @throws ReveilleError `rate_limited` */
   enter: (userId: string, kind: 'streams' | 'requests') => () => void;
-  /** Called with the first request. */
+  /** Called by the first request. */
   open: () => Promise<{ backends: RemoteBackends; extensions?: readonly ServerExtension[]; log: Logger }>;
   clock: Clock;
 };
@@ -32,7 +32,7 @@ export type McpHttpService = {
   close(): Promise<void>;
 };
 
-/** A message and a payload of 64 KiB each, with every character escaped, fit. */
+/** Large enough for a message and a payload of 64 KiB each with every character escaped. */
 const BODY_BYTES = 1024 * 1024;
 
 const TITLES: Readonly<Record<McpEndpoint, string>> = {
@@ -55,7 +55,7 @@ const notServed = (endpoint: McpEndpoint) =>
 
 const EXPOSED = 'WWW-Authenticate, Retry-After, Mcp-Session-Id, Mcp-Protocol-Version';
 
-/** The headers with which a page of an accepted origin may read the answer. */
+/** The CORS headers that let a page of an accepted origin read the answer. */
 function corsHeaders(origin: string, request: Request, methods: string): Record<string, string> {
   const wanted = request.headers.get('access-control-request-headers') ?? 'authorization, content-type';
   return {
@@ -70,7 +70,7 @@ function corsHeaders(origin: string, request: Request, methods: string): Record<
   };
 }
 
-/** Whether a page is of the listener itself. `Host` was checked, so it is no name of another site. */
+/** Whether an origin is the listener's own. `Host` was checked before, so it cannot name another site. */
 function isOwn(origin: string, request: Request): boolean {
   const page = URL.parse(origin);
   return page !== null && page.origin === origin && page.host === request.headers.get('host');
@@ -135,7 +135,7 @@ export function createMcpHttp({ config, publicUrl, enter, open, clock }: McpHttp
     const served = (await opened).endpoints.get(endpoint);
     if (!served) throw notServed(endpoint);
     if (!isMetadata) return served.answer(request, closing);
-    // It is public, and holds nothing of a user.
+    // The metadata are public and contain no data of a user.
     const cors = corsHeaders('*', request, 'GET');
     if (request.method === 'OPTIONS') return new Response(null, { status: 204, headers: cors });
     if (request.method === 'GET' || request.method === 'HEAD') return withHeaders(metadataOf(endpoint), cors);

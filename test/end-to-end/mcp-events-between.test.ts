@@ -43,7 +43,7 @@ for (const delivery of ['poll', 'webhook'] as const)
         const { payload } = JSON.parse(Buffer.from(body!, 'base64').toString());
         return (payload.events as { data: { eventId: string } }[]).map(({ data }) => data.eventId);
       });
-    // From now on somebody has subscribed.
+    // Delivery succeeds once the subscription exists.
     await eventually('the other one delivers', async () => (await other.wake('f0')).status === 200);
     for (const fire of ['f1', 'f2']) assert.equal((await other.wake(fire)).status, 200);
     await eventually('they have woken', () => woken().includes('f2:due'));

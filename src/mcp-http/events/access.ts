@@ -1,10 +1,10 @@
-/** Whether the access of a client with a subscription continues, after its token has expired. */
+/** Decides whether a subscribed client still has access. Subscriptions outlive the access token that made them. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { ownerOf } from '../../wire/did.ts';
 import type { RemoteScope, TrustedIssuer } from '../../wire/remote-caller.ts';
 import type { Principal } from './store.ts';
 
-/** A verdict is used for so long. */
+/** How long a verdict is reused. */
 const FRESH_MS = 5000;
 const MOST_VERDICTS = 10_000;
 
@@ -20,13 +20,13 @@ export class Access {
     this.#clock = clock;
   }
 
-  /** Whether the issuer says when a grant ends. Otherwise only a new token proves that the access continues. */
+  /** Whether the issuer reports revoked grants. Otherwise only a new token proves that the access continues. */
   canBeRevoked({ issuer }: Pick<Principal, 'issuer'>): boolean {
     return this.#issuerOf(issuer)?.isRevoked !== undefined;
   }
 
   /**
-   * Why a client may receive nothing more; `undefined` while it may.
+   * Why the access of a client has ended; `undefined` while it continues.
    *
    * @throws when the issuer cannot answer now
    */
@@ -42,16 +42,16 @@ export class Access {
     return reason;
   }
 
-  /** A new token was verified. */
+  /** Discards the verdict on a client, because a new token of it was verified. */
   renewed({ id }: Pick<Principal, 'id'>): void {
     this.#verdicts.delete(id);
   }
 
   async #judge({ issuer: name, subject, userId, grant }: Principal): Promise<string | undefined> {
     const issuer = this.#issuerOf(name);
-    if (!issuer) return 'its issuer is not trusted any more';
+    if (!issuer) return 'its issuer is no longer trusted';
     const user = issuer.userOf(subject);
-    if (user === undefined || ownerOf(user) !== userId) return 'its subject is not this user any more';
+    if (user === undefined || ownerOf(user) !== userId) return 'its subject no longer belongs to this user';
     return (await issuer.isRevoked?.(grant)) === true ? 'its access was revoked' : undefined;
   }
 

@@ -1,6 +1,6 @@
 /**
- * Posts to the addresses that clients give: signed by Standard Webhooks, only to public addresses or hosts that the
- * operator allows, without redirects. A failure has a category, and nothing of the answer.
+ * Posts to callback addresses of clients, signed by Standard Webhooks. Addresses must be public or allowed by the
+ * operator. Redirects are not followed. A failure has a category and contains no part of the answer.
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -18,11 +18,11 @@ const ANSWER_BYTES = 4096;
 const CHALLENGE_MS = 10_000;
 const DELIVERY_MS = 20_000;
 
-/** The request to a callback. */
+/** A request to a callback. */
 export type Message = { readonly id: string; readonly body: string };
 export type Address = { readonly url: string; readonly subscriptionId: string; readonly secrets: readonly string[] };
 
-/** `detail` completes a category for its user; `isFinal`: this message will never be accepted. */
+/** `detail` narrows the category. `isFinal`: a repetition of this message cannot succeed. */
 export type Failure = { readonly error: CallbackError; readonly detail?: string; readonly isFinal?: boolean };
 
 const TLS_CODE = /^(?:ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET)|EPROTO|HOSTNAME_MISMATCH)/;
@@ -71,7 +71,10 @@ export class Callbacks {
     const isAllowed = url !== null && /^https?:$/.test(url.protocol) && this.#web.isAllowed(url.href);
     const isPlain = url !== null && url.username === '' && url.password === '' && url.hash === '';
     if (!url || !isPlain || !(url.protocol === 'https:' || isAllowed))
-      throw new EventsError('InvalidParams', 'delivery.url must be an https:// address without user, password and #');
+      throw new EventsError(
+        'InvalidParams',
+        'delivery.url must be an https:// address without user, password or fragment',
+      );
     try {
       this.#web.refuse(url.href);
     } catch (thrown) {
@@ -81,7 +84,7 @@ export class Callbacks {
   }
 
   /**
-   * Asks an address whether it wants the events of a subscription.
+   * Sends a challenge, which proves that the address accepts events of this client.
    *
    * @throws EventsError `CallbackEndpointError` with `data.reason`
    */
@@ -97,7 +100,7 @@ export class Callbacks {
     if (!sameSecret(echoOf(answer.body), challenge)) throw endpointError({ error: 'challenge_failed' });
   }
 
-  /** @returns why it was not accepted; `undefined` if it was */
+  /** @returns `undefined` for an accepted message, else the failure */
   async post(address: Address, message: Message, signal: AbortSignal): Promise<Failure | undefined> {
     const answer = await this.#send(address, message, DELIVERY_MS, signal);
     return 'error' in answer ? answer : failureOf(answer.status);
@@ -125,7 +128,7 @@ export class Callbacks {
 }
 
 function endpointError({ error: reason, detail }: Failure): EventsError {
-  const text = 'the callback could not be verified';
+  const text = 'delivery.url could not be verified; see data.reason';
   return new EventsError('CallbackEndpointError', text, { reason, ...(detail !== undefined && { detail }) });
 }
 

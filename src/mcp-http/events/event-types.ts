@@ -1,4 +1,4 @@
-/** The types of events, and the events of them that wakes and the daemons' streams become. */
+/** The event types, and the mapping from wakes and daemon events to them. */
 import { z } from 'zod';
 import type { ChronosEvent, ChronosEventType } from '../../wire/chronos-event.ts';
 import { intentIdSchema } from '../../wire/executor.ts';
@@ -10,19 +10,19 @@ import type { SetBy } from '../../wire/set-by.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Wake } from '../../wire/wake.ts';
 
-/** Streams of daemons that events come from. Due alarms come with the wakes instead. */
+/** Daemons whose event streams are read. `alarm.due` has no stream: the router reports it with each wake. */
 export type Source = 'chronosd' | 'executor';
 
-/** What subscriptions select events by. */
+/** Members of an event by which subscriptions select. */
 export type Facts = {
   readonly alarm_id?: string | undefined;
   readonly label?: string | undefined;
-  /** The client that has set the alarm. */
+  /** The client that set the alarm. */
   readonly client_id?: string | undefined;
   readonly intent_id?: string | undefined;
 };
 
-/** An event before it is stored. `eventId` is the same however often it is reported. */
+/** An event before it is stored. `eventId` is derived from its cause, so repeated reports have the same. */
 export type NewEvent = {
   readonly eventId: string;
   readonly name: string;
@@ -33,30 +33,32 @@ export type NewEvent = {
 };
 
 const alarmArguments = z.strictObject({
-  alarm_id: z.string().min(1).max(64).optional().describe('Only of this alarm.'),
-  label: z.string().min(1).max(200).optional().describe('Only of alarms with exactly this label.'),
-  own: z.boolean().optional().describe('Only of alarms that this client has set.'),
+  alarm_id: z.string().min(1).max(64).optional().describe('Only events of this alarm.'),
+  label: z.string().min(1).max(200).optional().describe('Only events of alarms with exactly this label.'),
+  own: z.boolean().optional().describe('Only events of alarms that this client set.'),
 });
-const intentArguments = z.strictObject({ intent_id: intentIdSchema.optional().describe('Only of this intent.') });
+const intentArguments = z.strictObject({
+  intent_id: intentIdSchema.optional().describe('Only events of this intent.'),
+});
 
 const instant = z.iso.datetime({ offset: true });
 const ofAlarm = {
   alarm_id: z.string().optional(),
-  fire_id: z.string().describe('The fire: one occurrence of the alarm.'),
+  fire_id: z.string().describe('The id of one occurrence of the alarm.'),
   label: z.string().optional(),
 };
 const ofTurn = { ...ofAlarm, turn_id: z.string().optional(), conversation_id: z.string().optional() };
 const payloads = {
   due: z.looseObject({
     ...ofAlarm,
-    message: z.string().describe('What the alarm was set for.'),
+    message: z.string().describe('The message of the alarm.'),
     payload: z.unknown().optional(),
     scheduled_for: instant,
     missed_count: z.int().optional(),
     late_because: z.string().optional(),
     conversation_id: z.string().optional(),
     set_by: z.unknown().optional(),
-    omitted: z.array(z.string()).optional().describe('Members that were too large; alarm_list has them.'),
+    omitted: z.array(z.string()).optional().describe('Members that were too large; read them with alarm_list.'),
   }),
   missed: z.looseObject(ofAlarm),
   finished: z.looseObject({ ...ofTurn, outcome: z.string(), reply: z.string().optional() }),
@@ -67,7 +69,7 @@ const payloads = {
 export type EventType = {
   readonly endpoint: McpEndpoint;
   readonly scope: RemoteScope;
-  /** `undefined`: it comes with the wakes. */
+  /** `undefined`: the router reports it with each wake. */
   readonly source: Source | undefined;
   readonly description: string;
   readonly arguments: z.ZodType<Arguments>;
@@ -92,15 +94,15 @@ export const EVENT_TYPES: ReadonlyMap<string, EventType> = new Map([
   ],
   [
     'alarm.missed',
-    ofChronos('chronosd', 'An alarm was not fired at its time, and is not made up for.', payloads.missed),
+    ofChronos('chronosd', 'An alarm did not fire within its grace period, and will not be delivered.', payloads.missed),
   ],
-  ['turn.finished', ofChronos('chronosd', "The turn that an alarm has woken the user's agent for.", payloads.finished)],
-  ['turn.failed', ofChronos('chronosd', 'The turn of an alarm has failed for good.', payloads.failed)],
+  ['turn.finished', ofChronos('chronosd', "A turn of the user's agent for an alarm has finished.", payloads.finished)],
+  ['turn.failed', ofChronos('chronosd', 'The turn of an alarm has failed, and is not tried again.', payloads.failed)],
   [
     'intent.waiting',
     {
       ...{ endpoint: 'intents', scope: 'intents:read', source: 'executor', payload: payloads.waiting },
-      description: 'A step of an intent waits for an answer of the user, which only the user can give.',
+      description: 'A step of an intent waits for the approval of the user. Only the user can answer.',
       arguments: intentArguments,
     } satisfies EventType,
   ],
@@ -120,7 +122,7 @@ export function catalogueOf(endpoint: McpEndpoint): object[] {
 /** @throws ReveilleError `invalid_request` naming the argument */
 export const parseArguments = (type: EventType, given: unknown): Arguments => parseOrThrow(type.arguments, given ?? {});
 
-/** Whether a subscription selects an event. @param clientId of the subscription */
+/** Whether a subscription selects an event. @param clientId the client that subscribed */
 export function selects(given: Arguments, facts: Facts, clientId: string): boolean {
   return (
     (given.alarm_id === undefined || given.alarm_id === facts.alarm_id) &&
@@ -130,22 +132,22 @@ export function selects(given: Arguments, facts: Facts, clientId: string): boole
   );
 }
 
-/** For the header of a webhook, whose signature has dots between its parts. */
+/** An event id without dots: it becomes `webhook-id`, and the signed text separates its parts with dots. */
 const idOf = (...parts: readonly string[]) => parts.join(':').replaceAll('.', '%2E');
 
-/** Most of the data of an event; with the other members, it fits a webhook. */
+/** Maximum size of an event's data: with the other members it stays below 256 KiB, the limit of a webhook. */
 const DATA_MAX_BYTES = 240 * 1024;
 
 const clientOf = (by: SetBy | undefined) => (by?.kind === 'client' ? by.client_id : undefined);
 
-/** The beginning of a text that fits, as JSON. */
+/** The beginning of a text, short enough for the data of an event. */
 function beginningOf(text: string): string {
   let part = text;
   while (Buffer.byteLength(JSON.stringify(part)) > DATA_MAX_BYTES - 2048) part = part.slice(0, part.length >> 1);
   return part.toWellFormed();
 }
 
-/** `alarm.due`: the same for each attempt of a fire. */
+/** The event `alarm.due` of a wake. Each attempt of a fire gives the same event id. */
 export function dueEvent(wake: Wake): NewEvent {
   const { alarm_id, fire_id, label, message, payload, scheduled_for, missed_count, set_by } = wake;
   const { late_because, conversation_id } = wake;
@@ -165,7 +167,7 @@ export function dueEvent(wake: Wake): NewEvent {
   return { eventId: idOf(fire_id, 'due'), name: 'alarm.due', at: scheduled_for, facts, data };
 }
 
-/** The types of chronosd's events that are read. */
+/** The events that are read from chronosd. */
 export const CHRONOS_TYPES: readonly ChronosEventType[] = ['fire.missed', 'turn.finished', 'turn.failed'];
 const ENDINGS: { readonly [Type in ChronosEventType]?: readonly [string, string] } = {
   'fire.missed': ['alarm.missed', 'missed'],
@@ -173,10 +175,10 @@ const ENDINGS: { readonly [Type in ChronosEventType]?: readonly [string, string]
   'turn.failed': ['turn.failed', 'failed'],
 };
 
-/** What an alarm says of its events. */
+/** The members of an alarm that its events need. */
 export type AlarmFacts = { readonly label?: string | undefined; readonly set_by?: SetBy | undefined };
 
-/** @returns `undefined` for an event of no type here, such as a turn that is tried again */
+/** @returns `undefined` for a chronosd event without an event type here, such as a turn that is tried again */
 export function ofChronosEvent(event: ChronosEvent, alarm: AlarmFacts): NewEvent | undefined {
   const [name, ending] = ENDINGS[event.type] ?? [];
   const { alarm_id, fire_id, outcome, turn_id, conversation_id, reply, error, retry_at } = event;
@@ -188,7 +190,7 @@ export function ofChronosEvent(event: ChronosEvent, alarm: AlarmFacts): NewEvent
   return { eventId: idOf(fire_id, ending), name, at: Date.parse(event.at), facts, data: encodeJson(data) };
 }
 
-/** @returns `undefined` for an event of no type here */
+/** @returns `undefined` for an executor event without an event type here */
 export function ofIntentEvent({ type, at, intent_id, node_id }: IntentEvent): NewEvent | undefined {
   if (type !== 'gate.invoked' || at === undefined || intent_id === undefined || node_id === undefined) return undefined;
   const instantMs = Date.parse(at);

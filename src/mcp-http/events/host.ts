@@ -1,4 +1,4 @@
-/** MCP Events at the MCP endpoints. Its parts are opened with the first request, or at the start if they were before. */
+/** MCP Events at the MCP endpoints. It opens with the first request, or at the start if its database exists. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Server, ServerCapabilities } from '@modelcontextprotocol/server';
@@ -30,15 +30,15 @@ export class EventsHost {
     this.#options = options;
   }
 
-  /** Continues the subscriptions of an earlier process. */
+  /** Continues stored subscriptions. */
   start(): void {
     if (this.#exists()) this.#open().catch(() => {});
   }
 
   /**
-   * Stores that an alarm is due, for those who have subscribed to it.
+   * Stores the event `alarm.due` if a client has subscribed to it.
    *
-   * @returns whether somebody has, so that the alarm is delivered thereby
+   * @returns whether it was stored for an active subscription: for a user without a machine, that is the delivery
    * @throws ReveilleError when it could not be stored
    */
   async offer(wake: Wake): Promise<boolean> {
@@ -62,7 +62,7 @@ export class EventsHost {
 
   #extend(server: Server, message: RemoteMessage): void {
     if (SCOPES[message.endpoint] === undefined) return;
-    // Clients of drafts look for the capability, and others for the extension.
+    // Clients of the drafts look for the capability; clients of the final version look for the extension.
     server.registerCapabilities({ events: {}, extensions: { [EXTENSION]: {} } } as ServerCapabilities);
     this.#service?.note(message);
     for (const name of METHODS) {

@@ -1,4 +1,4 @@
-/** The subscriptions of a router's folder, for its operator: read beside a running router. */
+/** Reads the subscriptions in a router's folder for the operator, also while the router runs. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -8,7 +8,7 @@ import { EVENTS_FILE } from './names.ts';
 
 const BUSY_MS = 5000;
 
-/** A subscription without its secret; of its address, only the host. */
+/** A subscription without its secret, and with the host in place of the whole address. */
 export type SubscriptionView = {
   id: string;
   user_id: string;
@@ -17,7 +17,7 @@ export type SubscriptionView = {
   arguments: Record<string, unknown>;
   host: string;
   status: 'active' | 'failing' | 'ended';
-  /** Why it has ended, or how its callback fails. */
+  /** Why the subscription has ended, or why its callback fails. */
   reason?: string;
   created_at: string;
   expires_at?: string;
@@ -61,9 +61,9 @@ function viewOf(row: Row): SubscriptionView {
 }
 
 /**
- * All subscriptions of a router, ended ones of the last week included, the newest first.
+ * The subscriptions of a router, newest first. Ended subscriptions are kept for seven days.
  *
- * @param user only theirs
+ * @param user a user id; `undefined` for all users
  * @throws ReveilleError when the file cannot be read
  */
 export function listSubscriptions(dataDir: string, user: string | undefined): SubscriptionView[] {

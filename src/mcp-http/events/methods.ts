@@ -22,14 +22,14 @@ import type { Webhooks } from './webhooks.ts';
 const NEXT_POLL_MS = 5000;
 const POLL_EVENTS = 50;
 const POLL_MOST_EVENTS = 200;
-/** Most of the data in one answer. */
+/** Maximum size of the data in one answer. */
 const POLL_BYTES = 512 * 1024;
 const HEARTBEAT_MS = 15_000;
 const STREAM_PAGE = 50;
-/** Pages that one poll looks through for selected events. */
+/** Maximum number of pages that one poll searches for selected events. */
 const POLL_PAGES = 20;
 
-/** Active subscriptions of one subject, and of all. */
+/** Limits of active subscriptions: of one subject, and of all. */
 const MOST_OF_SUBJECT = 10_000;
 const MOST_IN_ALL = 100_000;
 
@@ -38,9 +38,9 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 const TTL_LEAST_MS = MINUTE_MS;
 const TTL_DEFAULT_MS = 7 * DAY_MS;
 const TTL_MOST_MS = 365 * DAY_MS;
-/** Where the issuer does not say when an access ends, only a refresh proves that it continues. */
+/** The longest lifetime where the issuer does not report revocations: only a refresh proves that access continues. */
 const TTL_UNCHECKED_MS = 30 * DAY_MS;
-/** How long deliveries are signed with the former secret too. */
+/** After a change of the secret, deliveries are signed with both secrets for this time. */
 const ROTATION_MS = 10 * MINUTE_MS;
 
 const ARGUMENTS_MAX = 4096;
@@ -71,11 +71,11 @@ export type MethodsOptions = {
   rates: Rates;
   clock: Clock;
   closing: AbortSignal;
-  /** Tests use fewer. */
+  /** Replaces the limit in tests. */
   mostOfSubject?: number | undefined;
 };
 
-type Asked = { readonly type: EventType; readonly name: string; readonly given: Arguments; readonly key: string };
+type Selection = { readonly type: EventType; readonly name: string; readonly given: Arguments; readonly key: string };
 
 /** The method of an extension. Its errors are for the client. */
 export type Method = (
@@ -91,10 +91,12 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
   const { mostOfSubject = MOST_OF_SUBJECT } = options;
   const queue = new KeyedQueue();
 
-  const asked = (endpoint: McpEndpoint, { name, arguments: given }: z.output<typeof streamSchema>): Asked => {
+  const selectionOf = (endpoint: McpEndpoint, { name, arguments: given }: z.output<typeof streamSchema>): Selection => {
     const type = EVENT_TYPES.get(name);
     if (type?.endpoint !== endpoint)
-      throw new EventsError('NotFound', `there is no event ${JSON.stringify(name)} here`, { kind: 'event' });
+      throw new EventsError('NotFound', `this endpoint has no event ${JSON.stringify(name)}; see events/list`, {
+        kind: 'event',
+      });
     const key = canonicalJson(given ?? {});
     if (key.length > ARGUMENTS_MAX)
       throw new EventsError('InvalidParams', `arguments must have at most ${ARGUMENTS_MAX} characters`);
@@ -111,7 +113,7 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
     return principal;
   };
 
-  const begin = async (principal: Principal, { type }: Asked): Promise<void> => {
+  const begin = async (principal: Principal, { type }: Selection): Promise<void> => {
     if (type.source !== undefined) await sources.follow(principal, type.source);
   };
 
@@ -122,11 +124,11 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
 
   const poll: Method = async (params, message) => {
     const { cursor = null, maxAgeMs, maxEvents = POLL_EVENTS, ...rest } = parseOrThrow(pollSchema, params);
-    const about = asked(message.endpoint, rest);
+    const selection = selectionOf(message.endpoint, rest);
     const principal = await principalOf(message);
     const { userId, clientId } = principal;
-    await store.seen(principal.id, about.name, JSON.stringify(about.given));
-    await begin(principal, about);
+    await store.seen(principal.id, selection.name, JSON.stringify(selection.given));
+    await begin(principal, selection);
     let { position, isTruncated } = store.positionOf(userId, cursor, maxAgeMs);
     const most = Math.min(maxEvents, POLL_MOST_EVENTS);
     const events: StoredEvent[] = [];
@@ -139,9 +141,9 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
       });
     for (let pages = 0; pages < POLL_PAGES; pages++) {
       const head = store.head(userId);
-      const page = store.page(userId, position, about.name, POLL_EVENTS);
+      const page = store.page(userId, position, selection.name, POLL_EVENTS);
       for (const event of page) {
-        const isSelected = !isGap(event) && selects(about.given, event.facts, clientId);
+        const isSelected = !isGap(event) && selects(selection.given, event.facts, clientId);
         const isFull = events.length >= most || (events.length > 0 && bytes + event.data.length > POLL_BYTES);
         if (isSelected && isFull) return answer(true);
         position = event.seq;
@@ -151,7 +153,7 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
         bytes += event.data.length;
       }
       if (page.length === POLL_EVENTS) continue;
-      // Up to here there is nothing else of this type.
+      // No further event of this type is stored up to `head`.
       position = Math.max(position, head);
       return answer(false);
     }
@@ -160,13 +162,13 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
 
   const stream: Method = async (params, message, { mcpReq }) => {
     const { cursor = null, maxAgeMs, ...rest } = parseOrThrow(streamSchema, params);
-    const about = asked(message.endpoint, rest);
+    const selection = selectionOf(message.endpoint, rest);
     const principal = await principalOf(message);
     const { userId, clientId } = principal;
     const gone = AbortSignal.any([mcpReq.signal, closing]);
-    const seen = () => store.seen(principal.id, about.name, JSON.stringify(about.given));
+    const seen = () => store.seen(principal.id, selection.name, JSON.stringify(selection.given));
     await seen();
-    await begin(principal, about);
+    await begin(principal, selection);
     let { position, isTruncated } = store.positionOf(userId, cursor, maxAgeMs);
     const notify = (what: string, body: object) => {
       const _meta = { [SUBSCRIPTION_META]: mcpReq.id };
@@ -183,14 +185,14 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
         const news = new AbortController();
         wake = () => news.abort();
         const head = store.head(userId);
-        const page = store.page(userId, position, about.name, STREAM_PAGE);
+        const page = store.page(userId, position, selection.name, STREAM_PAGE);
         for (const event of page) {
           if (gone.aborted) break;
           position = event.seq;
           if (isGap(event)) {
             isTruncated = true;
             await active();
-          } else if (selects(about.given, event.facts, clientId)) {
+          } else if (selects(selection.given, event.facts, clientId)) {
             await notify('event', { ...occurrence(event), cursor: store.cursorAt(position) });
           }
         }
@@ -207,7 +209,7 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
     return complete({ _meta: {} });
   };
 
-  /** What a suggested lifetime becomes. */
+  /** The expiry for a requested lifetime; `null`: none. */
   const expiryOf = (principal: Principal, ttlMs: number | null | undefined): number | null => {
     const isChecked = access.canBeRevoked(principal);
     if (ttlMs === null && isChecked) return null;
@@ -215,14 +217,14 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
     return clock.now() + Math.min(Math.max(ttlMs === undefined ? TTL_DEFAULT_MS : (ttlMs ?? most), TTL_LEAST_MS), most);
   };
 
-  const idOf = ({ issuer, subject: sub, clientId }: Principal, url: string, { name, key }: Asked): string => {
+  const idOf = ({ issuer, subject: sub, clientId }: Principal, url: string, { name, key }: Selection): string => {
     const digest = createHash('sha256').update(JSON.stringify([issuer, sub, clientId, url, name, key]));
     return `sub_${digest.digest('hex').slice(0, 32)}`;
   };
 
   const refuseTooMany = ({ issuer, subject: sub }: Principal): void => {
     const refuse = (max: number) => {
-      const text = `there are ${max} subscriptions, and more are not allowed; end one with events/unsubscribe`;
+      const text = `the limit of ${max} subscriptions is reached; end one with events/unsubscribe`;
       return new EventsError('ResourceExhausted', text, { limit: 'subscriptions', max });
     };
     if (webhooks.size >= MOST_IN_ALL) throw refuse(MOST_IN_ALL);
@@ -259,35 +261,47 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
   };
 
   const subscribe: Method = async (params, message) => {
-    // The secret is in no message of an error.
+    // Error messages must not quote these members: they contain the secret.
     const parsed = parseOrThrow(subscribeSchema, params, ['secret', 'delivery']);
     const { cursor = null, maxAgeMs, ttlMs, delivery, ...rest } = parsed;
     const { mode = 'webhook', secret } = delivery;
-    const about = asked(message.endpoint, rest);
+    const selection = selectionOf(message.endpoint, rest);
     if (mode !== 'webhook')
-      throw new EventsError('Unsupported', 'events/subscribe is for webhooks', {
+      throw new EventsError('Unsupported', 'delivery.mode must be "webhook"; use events/poll or events/stream', {
         feature: 'deliveryMode',
         value: mode,
       });
     if (!isSigningSecret(secret))
-      throw new EventsError('InvalidParams', 'delivery.secret must be whsec_ and the base64 of 24 to 64 random bytes');
+      throw new EventsError(
+        'InvalidParams',
+        'delivery.secret must be whsec_ followed by the base64 of 24 to 64 random bytes',
+      );
     const url = callbacks.parse(delivery.url);
     const principal = await principalOf(message);
-    const id = idOf(principal, url, about);
+    const id = idOf(principal, url, selection);
     return queue.run(`${principal.id} ${url}`, async () => {
       const known = webhooks.get(id);
       const isLive = known !== undefined && (known.expiresAt === null || known.expiresAt > clock.now());
       if (!isLive) refuseTooMany(principal);
       await verify(principal, { url, subscriptionId: id, secrets: [secret] });
-      await begin(principal, about);
+      await begin(principal, selection);
       const expiresAt = expiryOf(principal, ttlMs);
       const refreshBefore = expiresAt === null ? null : formatInstant(expiresAt);
-      // It may have ended meanwhile.
+      // The subscription may have ended during the challenge.
       const live = webhooks.get(id);
       if (isLive && live) return complete({ id, refreshBefore, ...(await renew(live, secret, expiresAt)) });
       const { position, isTruncated } = store.positionOf(principal.userId, cursor, maxAgeMs);
       const created: Subscription = {
-        ...{ id, principal: principal.id, name: about.name, arguments: about.given, url, secret, expiresAt, position },
+        ...{
+          id,
+          principal: principal.id,
+          name: selection.name,
+          arguments: selection.given,
+          url,
+          secret,
+          expiresAt,
+          position,
+        },
         ...{ old: undefined, failures: 0, failedSince: null, lastDeliveryAt: null, lastError: null },
       };
       webhooks.forget(id);
@@ -299,12 +313,12 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
 
   const unsubscribe: Method = async (params, message) => {
     const { delivery, ...rest } = parseOrThrow(unsubscribeSchema, params, ['delivery']);
-    const about = asked(message.endpoint, rest);
+    const selection = selectionOf(message.endpoint, rest);
     const { caller } = message;
     const principal = store.knownPrincipal(caller);
     const url = URL.parse(delivery.url)?.href;
     if (principal?.userId === caller.userId && url !== undefined) {
-      const id = idOf(principal, url, about);
+      const id = idOf(principal, url, selection);
       const isRemoved = await queue.run(`${principal.id} ${url}`, async () => {
         webhooks.forget(id);
         return store.remove(id);

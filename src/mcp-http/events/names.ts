@@ -1,4 +1,4 @@
-/** Names of MCP Events that a plain start of the router needs, which loads nothing else of it. */
+/** Names that the router needs at its start, apart from the code of MCP Events, which is loaded later. */
 
 /** The database, in the router's folder. */
 export const EVENTS_FILE = 'mcp-events.db';

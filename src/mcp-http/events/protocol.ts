@@ -6,7 +6,7 @@ import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 export const SUBSCRIPTION_META = 'io.modelcontextprotocol/subscriptionId';
 export const SUBSCRIPTION_HEADER = 'x-mcp-subscription-id';
 
-/** Why a callback has failed. It never contains anything that the callback has answered. */
+/** Why a callback has failed. It contains no text of the callback's answer. */
 export type CallbackError =
   | ('connection_refused' | 'timeout' | 'tls_error')
   | ('http_4xx' | 'http_5xx' | 'challenge_failed');
@@ -22,7 +22,7 @@ const CODES = {
 } as const;
 type EventsErrorName = keyof typeof CODES;
 
-/** The error of a request, whose code and data programs read. */
+/** The error of a request. Programs read its code and data. */
 export class EventsError extends ProtocolError {
   constructor(name: EventsErrorName, detail: string, data?: Readonly<Record<string, unknown>>) {
     super(CODES[name], `${name}: ${detail}`, data);
@@ -42,7 +42,7 @@ export const callbackEnded = (reason: CallbackError) => ({
   data: { reason },
 });
 
-/** The error for a client: of this protocol, or a general one. */
+/** The error that a client gets. Unexpected errors become a general one without details. */
 export function eventsErrorOf(thrown: unknown): ProtocolError {
   if (thrown instanceof ProtocolError) return thrown;
   const { code, message } = toReveilleError(thrown);

@@ -1,4 +1,4 @@
-/** Limits challenges, so that nobody is flooded with them, and addresses cannot be tried out. */
+/** Limits challenges: clients must not be able to flood a host with them or to probe addresses. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { EventsError } from './protocol.ts';
 import type { Principal } from './store.ts';

@@ -1,4 +1,4 @@
-/** Seals the secrets of subscriptions in the database, with a key in a file of its own (AES-256-GCM). */
+/** Seals the secrets of subscriptions with AES-256-GCM. The key is in a file beside the database. */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { readPrivateFile, writePrivateFile } from '../../kit/identity/private-file.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -14,7 +14,9 @@ function loadOrCreate(path: string): Buffer {
     return loadOrCreate(path);
   }
   if (KEY.test(existing)) return Buffer.from(existing, 'hex');
-  throw new ReveilleError('unavailable', `${path} is not a key; restore it from a backup`, { retryable: false });
+  throw new ReveilleError('unavailable', `${path} must contain a key of 64 hex digits; restore it from a backup`, {
+    retryable: false,
+  });
 }
 
 export class SecretBox {
@@ -25,14 +27,14 @@ export class SecretBox {
     this.#key = loadOrCreate(path);
   }
 
-  /** @param about which record it belongs to: it cannot be opened as that of another one */
+  /** @param about the record of the secret: it opens only with the same value */
   seal(secret: string, about: string): string {
     const iv = randomBytes(IV_BYTES);
     const cipher = createCipheriv('aes-256-gcm', this.#key, iv).setAAD(Buffer.from(about));
     return Buffer.concat([iv, cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64');
   }
 
-  /** @returns `undefined` when it was sealed with another key or for another record, or was changed */
+  /** @returns `undefined` if the key or the record differs, or the sealed text was changed */
   open(sealed: string, about: string): string | undefined {
     const bytes = Buffer.from(sealed, 'base64');
     if (bytes.length <= IV_BYTES + TAG_BYTES) return undefined;

@@ -1,4 +1,4 @@
-/** Connects the parts of MCP Events: what was stored, the daemons' streams, the webhooks, and the methods. */
+/** Connects the parts of MCP Events: the store, the daemons' streams, the webhooks and the methods. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Resolve } from '../../kit/http/guarded-lookup.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -16,9 +16,9 @@ import { Sources } from './sources.ts';
 import { EventStore, type Reader, type Subscription } from './store.ts';
 import { Webhooks } from './webhooks.ts';
 
-/** A callback that fails for a day is given up. */
+/** A subscription is terminated after its callback has failed for a day. */
 const GIVE_UP_MS = 24 * 3600_000;
-/** A reader by poll or by stream counts as present for so long after its last request. */
+/** How long a client counts as a reader after its last poll or stream. */
 const PRESENT_MS = 3600_000;
 
 export type EventsOptions = {
@@ -26,7 +26,7 @@ export type EventsOptions = {
   dataDir: string;
   backends: RemoteBackends;
   issuers: readonly TrustedIssuer[];
-  /** Hosts of private networks that callbacks may name. */
+  /** Private hosts that callbacks may name. */
   allow: string | undefined;
   clock: Clock;
   log: Logger;
@@ -36,12 +36,12 @@ export type EventsOptions = {
 
 export type EventsService = {
   readonly methods: Readonly<Record<string, Method>>;
-  /** A client has shown a newer token. */
+  /** Records the token of a request if it is newer than the client's recorded one. */
   note(message: RemoteMessage): void;
   /**
-   * Stores that an alarm is due, once for each fire.
+   * Stores the event `alarm.due` of a wake, once per fire.
    *
-   * @returns whether somebody has subscribed to it, so that the stored event is its delivery
+   * @returns whether an active subscription selects it: for a user without a machine, the stored event is the delivery
    * @throws ReveilleError when it could not be stored
    */
   offer(wake: Wake): Promise<boolean>;
@@ -71,7 +71,7 @@ export function openEvents(options: EventsOptions): EventsService {
   for (const userId of new Set([...webhooks.users(), ...store.readingUsers()]))
     for (const one of [...webhooks.ofUser(userId), ...store.readersOf(userId)]) {
       const source = sourceOf(one);
-      // A daemon that is down now is tried again by the stream itself.
+      // The stream itself reconnects to a daemon that is down.
       if (source !== undefined) sources.follow(store.principal(one.principal), source).catch(() => {});
     }
 
@@ -89,7 +89,7 @@ export function openEvents(options: EventsOptions): EventsService {
       const scopes = [...caller.scopes].toSorted();
       store.putPrincipal({ ...known, clientName: caller.clientName, scopes, grant }).then(
         (principal) => access.renewed(principal),
-        (err: unknown) => log.warn({ err }, 'the token of a client could not be noted'),
+        (err: unknown) => log.warn({ err }, 'the token of a client could not be stored'),
       );
     },
     async offer(wake) {

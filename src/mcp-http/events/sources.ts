@@ -1,6 +1,6 @@
 /**
- * Reads the streams of chronosd and the executor for users with subscribers. The position is stored together with the
- * events that were read, so a restart of any process loses none of them.
+ * Reads the streams of chronosd and the executor for users with subscriptions. Events and the position in the stream
+ * are stored in one transaction, so a restart of any process loses no event.
  */
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Connection, FollowStreamOptions } from '../../kit/http/follow-stream.ts';
@@ -20,11 +20,11 @@ import {
 } from './event-types.ts';
 import type { EventStore, Principal } from './store.ts';
 
-/** A stream is opened again after this long: its beginning has the present position, although nothing happens. */
+/** A stream is reopened after this time, because a new connection reports the current position even without events. */
 const REOPEN_MS = 20 * 60_000;
-/** After a permanent refusal, such as a revoked key. */
+/** Pause after a permanent refusal, such as a revoked key. */
 const REFUSED_MS = 60_000;
-/** How long a request waits for the beginning of a stream that was not read before. */
+/** How long a request waits for the first connection of a stream. */
 const READY_MS = 10_000;
 const ALARMS_KNOWN = 1000;
 const ALARM_KNOWN_MS = 60_000;
@@ -34,14 +34,14 @@ export type SourcesOptions = {
   backends: RemoteBackends;
   clock: Clock;
   log: Logger;
-  /** Whether anybody still reads a stream of a user. */
+  /** Whether a subscription or reader still needs a stream of a user. */
   isWanted: (userId: string, source: Source) => boolean;
 };
 
 type Following = { readonly ready: Promise<void>; readonly done: Promise<void> };
 type Follow = Pick<FollowStreamOptions, 'after' | 'signal' | 'onId' | 'onConnection'>;
 
-/** The rights of a client that has asked for events, for the user's own streams. */
+/** The caller as which the streams of a user are read: the client that asked for events. */
 const callerOf = ({ userId, subject, issuer, clientId, clientName, scopes }: Principal): RemoteCaller => ({
   ...{ userId, subject, issuer, clientId, clientName },
   scopes: new Set(scopes),
@@ -59,9 +59,9 @@ export class Sources {
   }
 
   /**
-   * Reads a stream of a user from now on.
+   * Starts to read a stream of a user.
    *
-   * @throws ReveilleError `unavailable` when it was not read before, and does not begin soon
+   * @throws ReveilleError `unavailable` if a stream without a stored position does not open in time
    */
   async follow(principal: Principal, source: Source): Promise<void> {
     const { store, clock } = this.#options;
@@ -125,12 +125,12 @@ export class Sources {
       cursor = id;
       if (!isBeginning) return;
       isBeginning = false;
-      // Events that are stored later store their own position after it.
+      // Later events store their own, later position.
       store.saveSourceCursor(userId, source, id).then(ready, (err: unknown) => {
         log.warn({ err, user_id: userId, source }, 'the position of a stream could not be stored');
       });
     };
-    // Its beginning is again the first id of a connection.
+    // The first id of each connection is a position, and not that of an event.
     const onConnection = ({ state }: Connection) => {
       if (state === 'open') isBeginning = true;
     };
@@ -163,7 +163,7 @@ export class Sources {
     }
   }
 
-  /** The label and the author of an alarm, also while chronosd restarts. */
+  /** Reads the label and the author of an alarm, and waits while chronosd restarts. */
   async #alarm(
     userId: string,
     id: string,

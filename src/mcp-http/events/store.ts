@@ -1,4 +1,4 @@
-/** The events of users who have subscribers, and the subscriptions, in SQLite (`mcp-events.db` of the router's folder). */
+/** Stores subscriptions, and the events of users who have any, in SQLite (`mcp-events.db` in the router's folder). */
 import { join } from 'node:path';
 import type { SQLInputValue, StatementSync } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -14,17 +14,17 @@ import { SecretBox } from './secret-box.ts';
 const KEY_FILE = 'mcp-events.key';
 
 const DAY_MS = 24 * 3600_000;
-/** How long events, readers without a request, and ended subscriptions are kept. */
+/** How long events, idle readers and ended subscriptions are kept. */
 const KEPT_MS = 7 * DAY_MS;
-/** Events of one user. */
+/** Maximum number of stored events of one user. */
 const MOST_EVENTS = 10_000;
-/** Ended subscriptions of one client, and what it has read by poll or by stream. */
+/** Maximum number of ended subscriptions, and of readers, of one client. */
 const MOST_ENDED = 100;
 const MOST_READERS = 1000;
-/** A reader is written again after this long. */
+/** The last request of a reader is written at most once in this time. */
 const SEEN_AGAIN_MS = 60_000;
 
-/** A client of a user, as its latest token names it. */
+/** A client of a user, as its newest token describes it. */
 export type Principal = {
   readonly id: number;
   readonly issuer: string;
@@ -54,7 +54,7 @@ export type Subscription = {
   lastError: CallbackError | null;
 };
 
-/** A reader by poll or by stream. */
+/** A client that reads by poll or by stream. */
 export type Reader = {
   readonly principal: number;
   readonly name: string;
@@ -89,7 +89,7 @@ type PrincipalRow = {
 };
 
 const gapName = (source: Source) => `gap:${source}`;
-/** Whether an event says that events of its type may be missing. */
+/** Whether a row records that events of its source may be missing. */
 export const isGap = ({ name }: Pick<StoredEvent, 'name'>): boolean => name.startsWith('gap:');
 
 const eventOf = ({ seq, event_id, name, at, facts, data }: EventRow): StoredEvent => ({
@@ -110,7 +110,7 @@ export class EventStore {
   readonly #statements = new Map<string, StatementSync>();
   readonly #epoch: string;
   readonly #principals = new Map<number, Principal>();
-  /** When a reader was written last, by its key. */
+  /** When the row of a reader was last written, by the reader's key. */
   readonly #seen = new Map<string, number>();
   readonly #listeners = new Set<(userId: string) => void>();
 
@@ -132,7 +132,7 @@ export class EventStore {
       this.#principals.set(row.id, principalOf(row));
   }
 
-  /** Calls back with a user after new events of theirs are stored. Must not throw. @returns ends it */
+  /** Calls `listener`, which must not throw, after new events of a user are stored. @returns stops it */
   onEvents(listener: (userId: string) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -149,7 +149,7 @@ export class EventStore {
     return this.#principals.get(id)!;
   }
 
-  /** The known client of a token, if it has asked for events before. */
+  /** The recorded client of a token; `undefined` if it has not used events before. */
   knownPrincipal({ issuer, subject, clientId }: Pick<Principal, 'issuer' | 'subject' | 'clientId'>) {
     const row = this.#get<{ id: number }>(
       'SELECT id FROM principals WHERE issuer = ? AND subject = ? AND client_id = ?',
@@ -160,14 +160,14 @@ export class EventStore {
     return row && this.#principals.get(row.id);
   }
 
-  /** Records a client with its latest token. */
+  /** Records a client with its newest token. */
   async putPrincipal(given: Omit<Principal, 'id'>): Promise<Principal> {
     const { issuer, subject, clientId, userId, clientName, scopes, grant } = given;
     const details = JSON.stringify({ clientName, scopes, grant });
     const known = this.knownPrincipal(given);
     if (known?.userId === userId && JSON.stringify(detailsOf(known)) === details) return known;
     const id = await this.#commits.run(() => {
-      // The subject is another user now: nothing of the earlier one may reach this client.
+      // The subject now belongs to another user: this client must not get events of the former one.
       if (known && known.userId !== userId) this.#run('DELETE FROM principals WHERE id = ?', known.id);
       const row = this.#get<{ id: number }>(
         `INSERT INTO principals (issuer, subject, client_id, user_id, details) VALUES (?, ?, ?, ?, ?)
@@ -188,7 +188,7 @@ export class EventStore {
     return this.#log(userId).last_seq;
   }
 
-  /** The last event of a user that was removed. */
+  /** The position of the last removed event of a user. */
   floor(userId: string): number {
     return this.#log(userId).floor;
   }
@@ -198,7 +198,9 @@ export class EventStore {
   }
 
   /**
-   * The position of a cursor; `null`: from now on.
+   * The position of a cursor.
+   *
+   * @param cursor `null` for the present end
    *
    * @param maxAgeMs older events are skipped
    */
@@ -221,7 +223,7 @@ export class EventStore {
     return row?.seq ?? after;
   }
 
-  /** Events of a type, and gaps of its source, after a position, in their order. */
+  /** Events of a type and gaps of its source after a position, in order. */
   page(userId: string, after: number, name: string, limit: number): StoredEvent[] {
     const { source } = EVENT_TYPES.get(name)!;
     return this.#all<EventRow>(
@@ -232,9 +234,9 @@ export class EventStore {
   }
 
   /**
-   * Stores events of a user. Known ones are not stored again.
+   * Stores events of a user. An event with a stored id is ignored.
    *
-   * @param read up to where a stream was read with them
+   * @param read the position in the stream after these events, stored in the same transaction
    */
   async add(userId: string, events: readonly NewEvent[], read?: { source: Source; cursor: string }): Promise<void> {
     const added = await this.#commits.run(() => {
@@ -245,7 +247,7 @@ export class EventStore {
     if (added > 0) for (const listener of this.#listeners) listener(userId);
   }
 
-  /** Events of a source may be missing. */
+  /** Records that events of a source may be missing. */
   addGap(userId: string, source: Source, cursor: string): Promise<void> {
     const at = this.#clock.now();
     const gap = { eventId: `gap:${source}:${cursor}`, name: gapName(source), at, facts: {}, data: '{}' };
@@ -278,7 +280,7 @@ export class EventStore {
 
   // Streams of daemons
 
-  /** Up to where a stream was read; `undefined` if it was not read yet. */
+  /** The position up to which a stream was read; `undefined` for an unread stream. */
   sourceCursor(userId: string, source: Source): string | undefined {
     const row = this.#get<{ cursor: string }>(
       'SELECT cursor FROM sources WHERE user_id = ? AND source = ?',
@@ -300,7 +302,7 @@ export class EventStore {
     );
   }
 
-  /** Ends the reading of a stream. Whoever resumes from before has a gap. */
+  /** Ends the reading of a stream. A client that resumes from an earlier cursor gets a gap. */
   async dropSource(userId: string, source: Source): Promise<void> {
     await this.addGap(userId, source, `dropped ${this.#clock.now()}`);
     await this.#commits.run(
@@ -347,7 +349,7 @@ export class EventStore {
 
   // Subscriptions
 
-  /** All active subscriptions. One whose secret cannot be opened is left out, and reported. */
+  /** All active subscriptions. A subscription whose secret cannot be opened is omitted and reported. */
   active(onSealed: (id: string) => void): Subscription[] {
     return this.#all<SubscriptionRow>('SELECT * FROM subscriptions WHERE ended_at IS NULL').flatMap((row) => {
       const secret = this.#box.open(row.secret, row.id);
@@ -366,7 +368,7 @@ export class EventStore {
     });
   }
 
-  /** Stores a new subscription, in place of an ended one with its id. */
+  /** Stores a new subscription. It replaces an ended one with the same id. */
   create(subscription: Subscription): Promise<void> {
     const { id, principal, name, url } = subscription;
     const now = this.#clock.now();
@@ -387,7 +389,7 @@ export class EventStore {
     });
   }
 
-  /** Stores what has changed of a subscription. */
+  /** Stores the secret and the expiry of a subscription. */
   update(subscription: Subscription): Promise<void> {
     const { id, secret, old } = subscription;
     return this.#commits.run(() => {
@@ -400,7 +402,7 @@ export class EventStore {
     });
   }
 
-  /** Stores up to where a subscription was delivered, and its failures. */
+  /** Stores the position and the failures of a subscription. */
   progress(subscription: Subscription): Promise<void> {
     return this.#commits.run(() => this.#saveDelivery(subscription));
   }
@@ -413,7 +415,7 @@ export class EventStore {
     );
   }
 
-  /** @param reason shown to the operator */
+  /** Ends a subscription. @param reason for the operator */
   end(id: string, reason: string): Promise<void> {
     return this.#commits.run(
       () =>
@@ -424,7 +426,7 @@ export class EventStore {
     );
   }
 
-  /** @returns whether there was one */
+  /** @returns whether the subscription existed */
   remove(id: string): Promise<boolean> {
     return this.#commits.run(() => this.#run('DELETE FROM subscriptions WHERE id = ?', id).changes > 0);
   }
@@ -443,7 +445,7 @@ export class EventStore {
     );
   }
 
-  /** Removes what is too old, and verifications without a subscription. */
+  /** Removes expired rows, and verifications without a subscription. */
   prune(): Promise<void> {
     const before = this.#clock.now() - KEPT_MS;
     return this.#commits.run(() => {

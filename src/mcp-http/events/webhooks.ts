@@ -1,6 +1,6 @@
 /**
- * Delivers events to the callbacks of subscriptions: in order, at least once, each until it is acknowledged. A callback
- * that fails is tried again with growing pauses; after a time its subscription is terminated with the reason.
+ * Delivers events to the callbacks of subscriptions, in order and at least once. A failed delivery is retried with
+ * exponential backoff. If a callback fails for too long, its subscription is terminated with the reason.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { backoff, withJitter } from '../../kit/clock/backoff.ts';
@@ -14,20 +14,20 @@ import { EVENT_TYPES, selects } from './event-types.ts';
 import { ACCESS_ENDED, callbackEnded } from './protocol.ts';
 import { type EventStore, isGap, type StoredEvent, type Subscription } from './store.ts';
 
-/** Callbacks that are called at the same time. */
+/** Maximum number of concurrent deliveries. */
 const CONCURRENCY = 64;
-/** The same for one host, so that a slow one does not take all places. */
+/** Maximum number of concurrent deliveries to one host, so that a slow host cannot block the others. */
 const CONCURRENCY_OF_HOST = 8;
 const PAGE = 50;
 const SWEEP_MS = 30_000;
-/** Sweeps between two removals of what is too old. */
+/** Old rows are removed in every twentieth sweep. */
 const SWEEPS_PER_PRUNING = 20;
-/** Pauses of a callback that fails. */
+/** Pause after a failed delivery, by the number of failures. */
 const pauseMs = backoff({ first: 1000, longest: 300_000 });
 const LONGEST_PAUSE_MS = 300_000;
-/** A refusal of one event, and not of the subscription: after so many attempts the next one comes. */
+/** After this many refusals of one event, the event is skipped. */
 const MOST_REFUSALS = 8;
-const FAREWELLS = 3;
+const TERMINATION_ATTEMPTS = 3;
 
 export type WebhooksOptions = {
   store: EventStore;
@@ -39,17 +39,17 @@ export type WebhooksOptions = {
   giveUpMs: number;
 };
 
-/** A subscription with what only this process knows. */
+/** A subscription with its state in this process. */
 type Live = {
   readonly subscription: Subscription;
   readonly userId: string;
   readonly host: string;
   isRunning: boolean;
-  /** An event came while it was running, or no place was free. */
+  /** Another run is due: an event came during the current run, or the concurrency limit was reached. */
   isWanted: boolean;
-  /** Attempts at the event after its position that were refused as such. */
+  /** Refusals of the next event. */
   refusals: number;
-  /** Its position was moved without being stored. */
+  /** The position has advanced in memory and is not stored yet. */
   isAhead: boolean;
   cancelRetry: CancelTimer | undefined;
 };
@@ -70,7 +70,7 @@ export class Webhooks {
     this.#options = options;
   }
 
-  /** Continues the subscriptions of an earlier process. */
+  /** Continues stored subscriptions. */
   open(): void {
     const { store, log } = this.#options;
     for (const subscription of store.active((id) => log.error({ id }, 'the secret of a subscription cannot be read')))
@@ -82,7 +82,7 @@ export class Webhooks {
     return this.#live.get(id)?.subscription;
   }
 
-  /** Active subscriptions. @param fits by default all */
+  /** Active subscriptions. @param fits selects among them; by default all */
   list(fits: (subscription: Subscription) => boolean = () => true): Subscription[] {
     return [...this.#live.values()].map(({ subscription }) => subscription).filter(fits);
   }
@@ -99,7 +99,7 @@ export class Webhooks {
     return [...this.#ofUser.keys()];
   }
 
-  /** A subscription was stored, or renewed: it is delivered at once. */
+  /** Starts delivery of a stored subscription, or restarts it at once after a refresh. */
   begin(subscription: Subscription): void {
     const known = this.#live.get(subscription.id);
     const live = known ?? this.#add(subscription);
@@ -108,7 +108,7 @@ export class Webhooks {
     this.#wake(live);
   }
 
-  /** Ends the delivery of a subscription; one under way is finished. */
+  /** Stops the deliveries of a subscription. A request in progress is finished. */
   forget(id: string): void {
     const live = this.#live.get(id);
     if (!live) return;
@@ -120,7 +120,7 @@ export class Webhooks {
     if (others.size === 0) this.#ofUser.delete(live.userId);
   }
 
-  /** There are new events of a user. */
+  /** Delivers new events of a user. */
   notify(userId: string): void {
     for (const live of this.#ofUser.get(userId) ?? []) if (live.cancelRetry === undefined) this.#wake(live);
   }
@@ -222,14 +222,14 @@ export class Webhooks {
         }
       }
       if (page.length < PAGE) {
-        // Events of other types are behind it too.
+        // A gap is a page of its own, and events may have arrived during the deliveries.
         const after = store.page(userId, subscription.position, subscription.name, 1);
         if (after.length === 0) return true;
       }
     }
   }
 
-  /** The next events; a gap comes first if events were removed before they were delivered. */
+  /** The next events. If undelivered events were removed, a gap comes first. */
   #pageOf({ subscription, userId }: Live): StoredEvent[] {
     const { store } = this.#options;
     const floor = store.floor(userId);
@@ -244,7 +244,7 @@ export class Webhooks {
     const { subscription } = live;
     const message = messageOf(subscription.id, event, store.cursorAt(event.seq));
     const failure = await callbacks.post(this.#addressOf(subscription), message, this.#closing.signal);
-    // A post that was interrupted is made again by the next process.
+    // The next process repeats an interrupted request.
     if (failure && this.#closing.signal.aborted) return false;
     const isAbandoned = failure !== undefined && this.#isAbandoned(live, failure);
     if (failure && !isAbandoned) {
@@ -259,16 +259,17 @@ export class Webhooks {
     Object.assign(subscription, { position: event.seq, ...news });
     live.isAhead = false;
     await store.progress(subscription);
-    if (failure) log.warn({ id: subscription.id, event_id: event.eventId }, 'an event was refused, and is skipped');
+    if (failure)
+      log.warn({ id: subscription.id, event_id: event.eventId }, 'a callback refused an event, which is skipped');
     return true;
   }
 
-  /** Whether an event is given up, because the callback refuses this one. */
+  /** Whether to skip an event, because the callback refuses it and accepts others. */
   #isAbandoned(live: Live, { isFinal, error, detail }: Failure): boolean {
     if (isFinal === true) return true;
     if (error !== 'http_4xx' || detail !== undefined) live.refusals = 0;
     else live.refusals++;
-    // A callback that takes nothing at all is down, and is terminated.
+    // A callback that accepts no event at all is down: its subscription is terminated later.
     const { lastDeliveryAt, failedSince } = live.subscription;
     const tookOthers = lastDeliveryAt !== null && failedSince !== null && lastDeliveryAt <= failedSince;
     return tookOthers && live.refusals >= MOST_REFUSALS;
@@ -303,23 +304,23 @@ export class Webhooks {
     });
   }
 
-  /** Terminates a subscription. @param error told to its callback */
+  /** Terminates a subscription. @param error sent to its callback */
   async #end(live: Live, reason: string, error?: object): Promise<void> {
     const { store, log } = this.#options;
     const { id } = live.subscription;
     this.forget(id);
     await store.end(id, reason);
-    log.info({ id, reason }, 'a subscription to events has ended');
-    if (error) this.#track(this.#farewell(live.subscription, error));
+    log.info({ id, reason }, 'a subscription has ended');
+    if (error) this.#track(this.#sendTermination(live.subscription, error));
   }
 
-  async #farewell(subscription: Subscription, error: object): Promise<void> {
+  async #sendTermination(subscription: Subscription, error: object): Promise<void> {
     const { callbacks, clock } = this.#options;
     const id = `msg_terminated_${randomBytes(12).toString('hex')}`;
     const message = { id, body: JSON.stringify({ type: 'terminated', error }) };
-    for (let attempt = 1; attempt <= FAREWELLS && !this.#closing.signal.aborted; attempt++) {
+    for (let attempt = 1; attempt <= TERMINATION_ATTEMPTS && !this.#closing.signal.aborted; attempt++) {
       if (!(await callbacks.post(this.#addressOf(subscription), message, this.#closing.signal))) return;
-      if (attempt < FAREWELLS) await wait(clock, pauseMs(attempt), this.#closing.signal);
+      if (attempt < TERMINATION_ATTEMPTS) await wait(clock, pauseMs(attempt), this.#closing.signal);
     }
   }
 
@@ -341,8 +342,8 @@ export class Webhooks {
       for (const live of [...this.#live.values()]) {
         const { subscription } = live;
         const { scope } = EVENT_TYPES.get(subscription.name)!;
-        const isOver = subscription.expiresAt !== null && subscription.expiresAt <= clock.now();
-        if (isOver) await this.#end(live, 'expired: it was not refreshed');
+        const isExpired = subscription.expiresAt !== null && subscription.expiresAt <= clock.now();
+        if (isExpired) await this.#end(live, 'expired: it was not refreshed');
         else {
           const ended = await access.endOf(store.principal(subscription.principal), scope).catch(() => undefined);
           if (ended !== undefined) await this.#end(live, ended, ACCESS_ENDED);
@@ -351,7 +352,7 @@ export class Webhooks {
       await this.#savePositions();
       if (this.#sweeps++ % SWEEPS_PER_PRUNING === 0) await store.prune();
     } catch (err) {
-      log.warn({ err }, 'the subscriptions to events could not be checked');
+      log.warn({ err }, 'the subscriptions could not be checked');
     }
   }
 
@@ -366,7 +367,7 @@ export class Webhooks {
   }
 }
 
-/** The body of an event, or of a gap. A repetition has the same id. */
+/** The request for an event or a gap. A repetition has the same id. */
 function messageOf(subscriptionId: string, event: StoredEvent, cursor: string): Message {
   if (isGap(event)) {
     const digest = createHash('sha256').update(`${subscriptionId} ${event.eventId}`).digest('hex').slice(0, 24);

@@ -1,6 +1,6 @@
 /**
- * The public keys of issuers. They are fetched when they are needed and kept for ten minutes. An address that the
- * operator did not write, but metadata of an issuer name, is reached only if it is public.
+ * The public keys of issuers, fetched on demand and kept for ten minutes. The operator's settings may name private
+ * addresses. An address from an issuer's metadata must be public.
  */
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import { z } from 'zod';
@@ -12,14 +12,14 @@ import type { TrustedIssuer } from '../../wire/remote-caller.ts';
 import { isOnThisComputer } from '../../wire/settings.ts';
 
 const MAX_BYTES = 256 * 1024;
-/** After a failure no further request is made for this time, milliseconds. */
+/** Pause after a failure before the next request to the same origin, milliseconds. */
 const PAUSE_MS = 5000;
-/** The shortest time between two fetches because of an unknown key, milliseconds. */
+/** The shortest time between two fetches that an unknown key causes, milliseconds. */
 const COOLDOWN_MS = 30_000;
 
 const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.string().max(2000) });
 
-/** Where the metadata of an issuer may be: RFC 8414 §3.1, and OpenID Connect Discovery 1.0 §4. */
+/** The possible addresses of an issuer's metadata: RFC 8414 §3.1, and OpenID Connect Discovery 1.0 §4. */
 function metadataUrls(issuer: string): string[] {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/+$/, '');
@@ -82,12 +82,15 @@ export class IssuerKeys {
       if (text === undefined) continue;
       const { success, data } = metadataSchema.safeParse(parseUntrustedJson(text));
       if (!success || data.issuer !== issuer)
-        throw new ReveilleError('unavailable', `the metadata at ${url} are not those of ${issuer}`);
+        throw new ReveilleError('unavailable', `the metadata at ${url} do not name the issuer ${issuer}`);
       if (!data.jwks_uri.startsWith('https:') && !isOnThisComputer(data.jwks_uri))
-        throw new ReveilleError('unavailable', `the keys of ${issuer} have no https:// address`);
+        throw new ReveilleError('unavailable', `jwks_uri of ${issuer} must be an https:// address`);
       return data.jwks_uri;
     }
-    throw new ReveilleError('unavailable', `${issuer} has no metadata; name the address of its keys as jwks`);
+    throw new ReveilleError(
+      'unavailable',
+      `${issuer} has no metadata; set "jwks" of this issuer to the address of its keys`,
+    );
   }
 
   /** @throws ReveilleError `not_found` for 404, else `unavailable` or `forbidden` */
@@ -95,13 +98,13 @@ export class IssuerKeys {
     const { origin } = new URL(url);
     const now = this.#clock.monotonic();
     if (now - (this.#failedAt.get(origin) ?? Number.NEGATIVE_INFINITY) < PAUSE_MS)
-      throw new ReveilleError('unavailable', `${origin} did not answer a moment ago`);
+      throw new ReveilleError('unavailable', `${origin} did not answer less than 5 seconds ago`);
     try {
       const headers = { accept: 'application/json' };
       const answer = await this.#web.get({ url, headers, redirects: 0, maxBytes: MAX_BYTES, signal });
       if (answer.status === 404) throw new ReveilleError('not_found', `${url} does not exist`);
       if (answer.status !== 200 || answer.truncated)
-        throw new ReveilleError('unavailable', `${url} answers ${answer.status}, and no usable document`);
+        throw new ReveilleError('unavailable', `${url} answered ${answer.status} without a usable document`);
       this.#failedAt.delete(origin);
       return answer.body.toString('utf8');
     } catch (thrown) {

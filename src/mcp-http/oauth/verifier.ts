@@ -1,6 +1,6 @@
 /**
  * Verifies access tokens (RFC 9068, and the tokens of any OpenID Connect issuer): issuer, audience (RFC 8707), time and
- * signature. The result names the user, and holds no part of the token.
+ * signature. The result names the user and does not contain the token.
  */
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -18,7 +18,7 @@ import {
 import { setBySchema } from '../../wire/set-by.ts';
 import type { IssuerKeys } from './issuer-keys.ts';
 
-/** Signatures by a private key. A shared secret could be the public key of an issuer. */
+/** Asymmetric signatures only: with HMAC, an attacker could sign with the issuer's public key as the secret. */
 const ALGORITHMS = [
   'RS256',
   'RS384',
@@ -32,18 +32,18 @@ const ALGORITHMS = [
   'EdDSA',
   'Ed25519',
 ];
-/** Difference of clocks. */
+/** Accepted clock skew. */
 const TOLERANCE_SECONDS = 30;
 const TOKEN_MAX_CHARACTERS = 12 * 1024;
 
-/** Why a token is refused, for the metrics and the log of the operator. The client does not learn it. */
+/** Why a token is refused: for the metrics and the operator's log, never for the client. */
 export const REFUSALS = [
   ...(['no_token', 'malformed', 'foreign_issuer', 'wrong_audience', 'expired', 'bad_signature', 'bad_claims'] as const),
   ...(['no_user', 'revoked', 'issuer_unavailable'] as const),
 ] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
-/** `about`: for the log of the operator. */
+/** `about`: for the operator's log. */
 export type Verdict =
   | { readonly caller: RemoteCaller; readonly grant: GrantedToken }
   | { readonly refused: Refusal; readonly about?: string };
@@ -59,7 +59,7 @@ export type VerifierOptions = {
 export type TokenVerifier = {
   /** Never rejects. @param token `undefined` if the request has none */
   verify(token: string | undefined, resource: RemoteResource): Promise<Verdict>;
-  /** Whether the token of a caller, whose answer is still open, was revoked. */
+  /** Whether the token of a caller was revoked; for answers that stay open. */
   isRevoked(caller: RemoteCaller): Promise<boolean>;
 };
 
@@ -75,12 +75,12 @@ function refusalOf(thrown: unknown): Refusal {
   return 'malformed';
 }
 
-/** A claim of a token that is not verified, for the log. */
+/** A claim of an unverified token, for the log. */
 const shown = (claim: unknown) => (JSON.stringify(claim) ?? 'absent').slice(0, 300);
 
 const textOf = (claim: unknown): string | undefined => (typeof claim === 'string' && claim !== '' ? claim : undefined);
 
-/** Issuers write the scopes as one text or as a list, and name the claim in two ways. */
+/** Issuers name the claim `scope` or `scp`, and write a text or a list. */
 function scopesOf({ scope, scp }: JWTPayload): ReadonlySet<RemoteScope> {
   const words = [scope, scp].flat().flatMap((text) => (typeof text === 'string' ? text.split(' ') : []));
   return new Set(REMOTE_SCOPES.filter((known) => words.includes(known)));
@@ -100,12 +100,16 @@ export function createVerifier({ issuers, keys, publicUrl, clock }: VerifierOpti
     const subject = textOf(claims[issuer.subjectClaim]);
     const clientId = textOf(claims.client_id) ?? textOf(claims.azp) ?? textOf(claims.cid);
     if (subject === undefined || clientId === undefined)
-      return { refused: 'bad_claims', about: `it needs the claims ${issuer.subjectClaim} and client_id` };
+      return { refused: 'bad_claims', about: `the token needs the claims ${issuer.subjectClaim} and client_id` };
     const clientName = issuer.clientNameOf?.(clientId) ?? textOf(claims.client_name)?.slice(0, 100);
     const by = setBySchema.safeParse({ kind: 'client', client_id: clientId, name: clientName });
-    if (!by.success) return { refused: 'bad_claims', about: 'its client_id or client_name is not usable' };
+    if (!by.success) return { refused: 'bad_claims', about: 'client_id or client_name is not well-formed' };
     const label = labelSchema.safeParse(issuer.userOf(subject));
-    if (!label.success) return { refused: 'no_user', about: `the subject ${JSON.stringify(subject)} is no user here` };
+    if (!label.success)
+      return {
+        refused: 'no_user',
+        about: `the subject ${JSON.stringify(subject)} has no user here; add it to "users" of the issuer`,
+      };
     const token = grantedOf(claims, subject, clientId);
     if (await issuer.isRevoked?.(token)) return { refused: 'revoked' };
     const caller: RemoteCaller = {

@@ -94,7 +94,7 @@ test('a callback that redirects, does not echo, is missing or fails is refused w
   const refuse = async (url = receiver.url) => {
     const delivery = { mode: 'webhook', url, secret: receiver.secret };
     const { code, data, message } = await bench.refused('events/subscribe', { name: 'alarm.due', delivery });
-    assert.equal(message, 'CallbackEndpointError: the callback could not be verified');
+    assert.equal(message, 'CallbackEndpointError: delivery.url could not be verified; see data.reason');
     assert.equal(code, -32_015);
     return data;
   };
@@ -286,7 +286,7 @@ test('a subscription whose access was revoked is terminated within seconds', asy
   assert.equal(receiver.ids().length, seen);
 });
 
-test('a callback that stays down is given up, and told why', async (t) => {
+test('a subscription whose callback stays down is terminated, and its callback gets the reason', async (t) => {
   const receiver = await startReceiver(t);
   const { hostname } = new URL(receiver.url);
   const { call, offer, dataDir } = openService(t, { allow: hostname, limits: { giveUpMs: 3000 } });

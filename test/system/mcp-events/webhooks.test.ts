@@ -89,7 +89,7 @@ test('a receiver that is down gets everything later, in order; the router may re
   assert.equal(challenges.length, 1, 'a verified callback is not challenged again');
 });
 
-test('an event of the largest alarm fits 256 KiB, and says what is missing', async (t) => {
+test('an event of the largest alarm fits 256 KiB, and names its omitted members', async (t) => {
   const receiver = await startReceiver(t);
   const bench = await openEventsBench(t, { ROUTER_MCP_CALLBACK_ALLOW: receiver.host });
   await bench.subscribe(receiver);

@@ -1,4 +1,4 @@
--- The clients that have asked for events: of one user each, with the grant that is checked before each delivery.
+-- Clients that use events. Each belongs to one user, and its grant is checked before each delivery.
 CREATE TABLE principals (
   id        INTEGER PRIMARY KEY AUTOINCREMENT,
   issuer    TEXT NOT NULL,
@@ -11,14 +11,14 @@ CREATE TABLE principals (
 ) STRICT;
 CREATE INDEX principals_of_user ON principals (user_id);
 
--- The numbers of a user's events. Those up to the floor were removed.
+-- The sequence numbers of a user's events. Events up to the floor were removed.
 CREATE TABLE logs (
   user_id  TEXT PRIMARY KEY,
   last_seq INTEGER NOT NULL,
   floor    INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
--- A gap has the name of its source.
+-- A row that records a gap is named after its source.
 CREATE TABLE events (
   user_id   TEXT NOT NULL,
   seq       INTEGER NOT NULL,
@@ -26,16 +26,16 @@ CREATE TABLE events (
   name      TEXT NOT NULL,
   at        INTEGER NOT NULL,
   stored_at INTEGER NOT NULL,
-  -- JSON: what subscriptions select by.
+  -- JSON: the members by which subscriptions select.
   facts     TEXT NOT NULL,
-  -- JSON: what is delivered.
+  -- JSON: the delivered data.
   data      TEXT NOT NULL,
   PRIMARY KEY (user_id, seq),
   UNIQUE (user_id, event_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX events_by_age ON events (stored_at);
 
--- Where each stream of a daemon was read up to.
+-- The position up to which each stream of a daemon was read.
 CREATE TABLE sources (
   user_id TEXT NOT NULL,
   source  TEXT NOT NULL,
@@ -43,7 +43,7 @@ CREATE TABLE sources (
   PRIMARY KEY (user_id, source)
 ) STRICT, WITHOUT ROWID;
 
--- Who has read by poll or by stream, and when last.
+-- Clients that read by poll or by stream, with their last request.
 CREATE TABLE readers (
   principal INTEGER NOT NULL REFERENCES principals (id) ON DELETE CASCADE,
   name      TEXT NOT NULL,
@@ -85,6 +85,6 @@ CREATE TABLE verified (
   PRIMARY KEY (principal, url)
 ) STRICT, WITHOUT ROWID;
 
--- Distinguishes the cursors of this file from those of an earlier one.
+-- Distinguishes the cursors of this database from those of an earlier one.
 CREATE TABLE epoch (value TEXT NOT NULL) STRICT;
 INSERT INTO epoch VALUES (lower(hex(randomblob(4))));
