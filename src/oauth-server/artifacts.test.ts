@@ -70,7 +70,7 @@ test('expired rows are removed, and tables are bounded', async (t) => {
   const { artifacts, pass, count } = open(t);
   const devices = artifacts.of('DeviceCode');
   await Promise.all(Array.from({ length: 1000 }, (_, at) => devices.upsert(`d${at}`, {}, 600)));
-  await assert.rejects(devices.upsert('one-more', {}, 600), /too many requests wait/);
+  await assert.rejects(devices.upsert('one-more', {}, 600), /too many requests are pending/);
   await devices.upsert('d0', { changed: true }, 600);
   pass(601_000);
   await devices.upsert('one-more', {}, 600);

@@ -1,6 +1,6 @@
 /**
- * Stores what the library keeps, for each of its models. Ids are stored as digests and payloads sealed: a copy of the
- * database alone contains no usable token. Tables are bounded, and expired rows are removed.
+ * Stores the records of the library's models. Ids are stored as digests and payloads sealed, so a copy of the database
+ * alone contains no usable token. Tables are bounded, and expired rows are removed.
  */
 
 import type { Clock } from '../kit/clock/clock.ts';
@@ -10,7 +10,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import type { Connections } from './connections.ts';
 import type { OauthStore } from './store.ts';
 
-/** A payload of the library: opaque here except for these members. */
+/** A record of the library, opaque except for these members. */
 type Payload = {
   readonly grantId?: string;
   readonly uid?: string;
@@ -22,15 +22,15 @@ type Payload = {
 type Row = { sealed: string; consumed_at: number | null };
 
 /**
- * The most rows of models that strangers fill; the others are bounded by the connections of users. A new row beyond it is
- * refused: evicting would let a flood end the requests of others.
+ * Maximum rows of the models that unauthenticated callers fill. The connections of users bound the others. A new row
+ * beyond the maximum is refused, because eviction would let a flood end the requests of other callers.
  */
 const MOST_ROWS: Readonly<Record<string, number>> = {
   ...{ DeviceCode: 1000, Client: 1000, Interaction: 5000, Session: 5000, ReplayDetection: 20_000 },
 };
-/** Used refresh tokens of a grant that are kept, so that a repeated one is recognised. */
+/** Used refresh tokens that are kept per grant, so that a replayed one is recognised. */
 const MOST_USED = 32;
-/** Artifacts without an expiry: clients that registered themselves. */
+/** Lifetime of records without an expiry: clients that registered themselves. */
 const UNLIMITED_SECONDS = 30 * 86_400;
 const FORGET_EVERY_MS = 60_000;
 
@@ -40,7 +40,7 @@ export type ArtifactOptions = {
   clock: Clock;
   /** Seals the payloads. */
   secret: string;
-  /** The error for a code or token that was used already. */
+  /** The error for a code or token that was already used. */
   usedAlready: () => Error;
 };
 
@@ -113,12 +113,12 @@ export class Artifacts {
     if (most === undefined) return;
     const { n } = store.sql('SELECT count(*) AS n FROM artifacts WHERE model = ?').get(model) as { n: number };
     if (n < most) return;
-    throw new ReveilleError('unavailable', 'too many requests wait for an answer; try again in some minutes', {
+    throw new ReveilleError('unavailable', 'too many requests are pending; try again in some minutes', {
       retryAfterSeconds: 60,
     });
   }
 
-  /** Marks a code or token as used. Of two at the same time one fails, which counts as a replay. */
+  /** Marks a code or token as used. Of two concurrent uses one fails, and is treated as a replay. */
   async #consume(model: string, id: string): Promise<void> {
     const { store, clock, connections, usedAlready } = this.#options;
     const digest = tokenDigest(id);

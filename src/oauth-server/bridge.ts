@@ -1,6 +1,6 @@
 /**
- * Requests of the listener for the library, which is written for Node's own server. The address of a request comes from
- * the configuration, not from headers, so that no client can choose the addresses in an answer.
+ * Converts the listener's requests for the library, which expects those of Node's HTTP server. The public address comes
+ * from the configuration and not from headers, so that no client can choose the addresses in an answer.
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -9,11 +9,11 @@ import { Socket } from 'node:net';
 export type NodeExchange = {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  /** Resolves when the answer was written. */
+  /** Resolves with the complete answer. */
   readonly answered: Promise<Response>;
 };
 
-/** Keeps its answer instead of sending it. */
+/** Collects the answer instead of sending it. */
 class KeptResponse extends ServerResponse {
   readonly answered: Promise<Response>;
   readonly #resolve: (response: Response) => void;
@@ -30,7 +30,7 @@ class KeptResponse extends ServerResponse {
     const headers = new Headers();
     for (const [name, value] of Object.entries(this.getHeaders()))
       for (const one of [value ?? []].flat()) headers.append(name, String(one));
-    // The listener computes it anew.
+    // The listener sets it.
     headers.delete('content-length');
     const hasBody = (typeof chunk === 'string' || chunk instanceof Uint8Array) && chunk.length > 0;
     const isEmpty = this.statusCode === 204 || this.statusCode === 304;

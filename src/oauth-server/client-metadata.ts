@@ -1,18 +1,18 @@
 /**
- * Clients: their metadata documents (draft-ietf-oauth-client-id-metadata-document), fetched from public addresses alone,
- * and the checks of metadata beyond those of the library.
+ * Metadata of clients: fetches metadata documents (draft-ietf-oauth-client-id-metadata-document) from public addresses,
+ * and makes the checks that the library does not make.
  */
 import type { WebAccess } from '../kit/http/web-access.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { ClientMetadata } from './library.ts';
 
-/** The draft recommends it for a document; a client's keys may be longer. */
+/** Maximum size that the draft recommends for a document. The keys of a client may be longer. */
 export const DOCUMENT_BYTES = 5 * 1024;
 export const KEYS_BYTES = 64 * 1024;
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
-/** A `fetch` for the library: guarded against private addresses, without redirects, and with a limit. */
+/** The `fetch` of the library. It refuses private addresses and redirects, and limits the size. */
 export function guardedFetch(web: Pick<WebAccess, 'get'>) {
   return async (url: string | URL, { signal }: { signal?: AbortSignal } = {}): Promise<Response> => {
     const answer = await web.get({
@@ -28,15 +28,15 @@ export function guardedFetch(web: Pick<WebAccess, 'get'>) {
   };
 }
 
-/** Alarms name the client that set them. */
+/** Maximum length of a client's name, as alarms show it. */
 const CLIENT_ID_MAX = 500;
 
-/** Whether a client id may be that of a document: it has a path, as the draft requires, and is not too long. */
+/** Whether a client id may be the address of a document: the draft requires a path, and the length is limited. */
 export const mayBeDocument = (clientId: string): boolean =>
   clientId.length <= CLIENT_ID_MAX && (URL.parse(clientId)?.pathname ?? '/') !== '/';
 
 const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost']);
-/** A private-use scheme has the name of a domain (RFC 8252 §7.1), or is the name of a program. */
+/** A private-use scheme: a reversed domain name (RFC 8252 §7.1), or the name of a program. */
 const SCHEME = /^[a-z][a-z0-9+.-]{2,63}:$/;
 const NEVER = new Set([
   ...['javascript:', 'vbscript:', 'data:', 'blob:', 'file:', 'about:', 'filesystem:', 'view-source:'],
@@ -46,14 +46,14 @@ const MOST_REDIRECTS = 20;
 const URI_LENGTH_MAX = 2000;
 const NAME_MAX = 100;
 
-/** Members that are about ID tokens and pages, which this server does not have. */
+/** Members for ID tokens and logout pages, which this server does not have. */
 const IGNORED = [
   ...['scope', 'id_token_signed_response_alg', 'subject_type', 'sector_identifier_uri', 'default_max_age'],
   ...['require_auth_time', 'default_acr_values', 'initiate_login_uri', 'contacts', 'response_modes'],
   ...['logo_uri', 'policy_uri', 'tos_uri', 'post_logout_redirect_uris', 'application_type'],
 ];
 
-/** @returns whether a program on the user's computer receives it; `undefined` for an address that none may have */
+/** @returns whether a program on the user's computer receives the redirect; `undefined` for a forbidden address */
 function isForProgram(uri: unknown): boolean | undefined {
   const url = typeof uri === 'string' && uri.length <= URI_LENGTH_MAX ? URL.parse(uri) : null;
   if (url === null || url.href.includes('#') || url.username !== '' || url.password !== '') return undefined;
@@ -63,8 +63,8 @@ function isForProgram(uri: unknown): boolean | undefined {
 }
 
 /**
- * Checks the metadata of any client, and decides what kind it is: of a program on the user's computer, the port of a
- * loopback address is free (RFC 8252 §7.3).
+ * Checks the metadata of a client and sets its application type. A program on the user's computer may use any port of a
+ * loopback address (RFC 8252 §7.3).
  *
  * @throws the error that `invalid` makes of a sentence
  */
@@ -74,20 +74,22 @@ export function normaliseMetadata(metadata: ClientMetadata, invalid: (why: strin
     throw invalid(`redirect_uris must be a list of at most ${MOST_REDIRECTS} addresses`);
   const kinds = uris.map(isForProgram);
   if (kinds.includes(undefined))
-    throw invalid('redirect_uris must be https addresses, loopback http addresses, or of a scheme of a program');
+    throw invalid(
+      'each of redirect_uris must be an https address, a loopback http address, or have a private-use scheme',
+    );
   for (const name of IGNORED) delete metadata[name];
   metadata.application_type = kinds.includes(true) ? 'native' : 'web';
   const { client_name: name } = metadata;
   if (typeof name === 'string' && name.length > NAME_MAX) metadata.client_name = name.slice(0, NAME_MAX);
 }
 
-/** The host of a client id with a document. It cannot lie: the document was read from there. */
+/** The host of a client id with a document. It is verified, because the document was read from it. */
 export function hostOfClient(clientId: string): string | undefined {
   const url = URL.parse(clientId);
   return url?.protocol === 'https:' ? url.host : undefined;
 }
 
-/** Where the browser goes after the answer. */
+/** The host to which the browser is redirected after the answer. */
 export type Destination = { readonly host: string; readonly isLocal: boolean };
 
 export function destinationOf(redirectUri: unknown): Destination | undefined {

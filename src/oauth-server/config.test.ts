@@ -32,7 +32,7 @@ test('a missing library, or one of another version, is named with the command th
   assert.throws(
     () => locateLibrary(home, elsewhere),
     (error: Error) =>
-      error.message.includes('here is 1.0.0') &&
+      error.message.includes('but 1.0.0 is installed') &&
       error.message.includes(`npm install --prefix ${home} oidc-provider@${LIBRARY_VERSION}`),
   );
   assert.throws(() => locateLibrary(undefined, elsewhere), /which is not installed/);

@@ -1,4 +1,4 @@
-/** The settings of the authorization server (docs/reference/settings.md), which the process of the router reads. */
+/** The settings of the authorization server (docs/reference/settings.md). The router's process reads them. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { isLoopback } from '../kit/http/listener-settings.ts';
@@ -30,22 +30,22 @@ export type OauthServerConfig = Readonly<{
 export function oauthDataDir({ ROUTER_DATA_DIR, REVEILLE_HOME }: Settings): string {
   if (ROUTER_DATA_DIR) return ROUTER_DATA_DIR;
   if (REVEILLE_HOME) return join(REVEILLE_HOME, 'router');
-  throw new ReveilleError('invalid_request', 'ROUTER_DATA_DIR is not set, nor is REVEILLE_HOME');
+  throw new ReveilleError('invalid_request', 'ROUTER_DATA_DIR or REVEILLE_HOME must be set');
 }
 
-/** Why clients could not use the public address; it completes a sentence. */
+/** Why clients cannot use the public address; completes the sentence "ROUTER_OAUTH is on, and …". */
 function problemOf(settings: Settings): string | undefined {
   const { ROUTER_PUBLIC_URL: url, ROUTER_PUBLIC_HOST: host, ROUTER_PUBLIC_TLS: proxy } = settings;
   if (!url) {
     if (!proxy && !settings.ROUTER_PUBLIC_TLS_CERT && (!host || isLoopback(host))) return undefined;
-    return 'tokens name the address of the listener: set ROUTER_PUBLIC_URL, such as https://reveille.example.com';
+    return 'tokens contain the public address: set ROUTER_PUBLIC_URL, such as https://reveille.example.com';
   }
   const { protocol, pathname } = URL.parse(url) ?? {};
   if (protocol === 'http:' && !isOnThisComputer(url))
-    return `its address needs TLS: ROUTER_PUBLIC_URL must begin with https:// (got ${url})`;
+    return `clients need TLS: ROUTER_PUBLIC_URL must begin with https:// (got ${url})`;
   return pathname === '/'
     ? undefined
-    : `clients look for it at a host: ROUTER_PUBLIC_URL must have no path (got ${url})`;
+    : `its metadata are at the root of the host: ROUTER_PUBLIC_URL must have no path (got ${url})`;
 }
 
 /**

@@ -1,4 +1,4 @@
-/** Connected clients: each row is one grant of a user to one client. Every statement for a user carries the user. */
+/** Connected clients: each row is one grant of a user to one client. Every statement for a user selects by the user. */
 import type { Clock } from '../kit/clock/clock.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { OauthStore } from './store.ts';
@@ -28,7 +28,7 @@ export type Connection = {
   readonly redirectHost: string | undefined;
   readonly scopes: readonly string[];
   readonly resources: readonly string[];
-  /** The credential of the sign-in. */
+  /** The id of the credential that the user signed in with. */
   readonly credential: string | undefined;
   readonly createdAt: number;
   readonly usedAt: number | undefined;
@@ -36,11 +36,11 @@ export type Connection = {
 
 export type ConnectionAdd = Omit<Connection, 'createdAt' | 'usedAt'>;
 
-/** A code must be redeemed within minutes. */
+/** Lifetime of a connection before its first token: a code must be redeemed within minutes. */
 const UNUSED_MS = 15 * 60_000;
 /** A connection without a new token for this long has ended: its refresh token has expired. */
 export const IDLE_MS = 30 * 86_400_000;
-/** Of one user; the one that was used longest ago ends. */
+/** Maximum of one user. Beyond it, the least recently used connection ends. */
 const MOST_CONNECTIONS = 50;
 const USE_EVERY_MS = 60_000;
 
@@ -85,13 +85,13 @@ export class Connections {
     });
   }
 
-  /** A living connection by the id of its grant. */
+  /** A connection that has not ended, by the id of its grant. */
   get(id: string): Connection | undefined {
     const row = this.#store.sql('SELECT * FROM connections WHERE grant_id = ?').get(id) as Row | undefined;
     return row === undefined || row.expires_at <= this.#clock.now() ? undefined : connectionOf(row);
   }
 
-  /** Newest first. @param user all users without it */
+  /** Newest first. @param user by default all users */
   list(user?: string): readonly Connection[] {
     const rows = this.#store
       .sql(`
@@ -101,7 +101,7 @@ export class Connections {
     return rows.map(connectionOf);
   }
 
-  /** Records that a token was made. */
+  /** Records that a token was issued. */
   async used(id: string): Promise<void> {
     const now = this.#clock.now();
     const known = this.get(id);

@@ -1,6 +1,6 @@
 /**
- * The answers of a person: the sign-in with a credential of the public listener, and the consent. A form counts only
- * from the browser in which the request began (its cookie), from a page of this server, and once.
+ * Sign-in with a credential of the public listener, and consent. A form is accepted once, only from a page of this
+ * server, and only from the browser in which the request began (its cookie).
  */
 
 import { randomBytes } from 'node:crypto';
@@ -12,16 +12,16 @@ import type { NodeExchange } from './bridge.ts';
 import { destinationOf, hostOfClient } from './client-metadata.ts';
 import type { Connections } from './connections.ts';
 import type { Client, Interaction, InteractionResult, Provider } from './library.ts';
-import { consentMain, type Html, onwardMain, type ShownClient, signInMain } from './pages.ts';
+import { consentMain, continueMain, type Html, type ShownClient, signInMain } from './pages.ts';
 
 /** A user who signed in with a credential of the public listener. */
 export type SignedIn = {
   readonly user: string;
-  /** The credential, if it can be revoked. */
+  /** The id of a revocable credential. */
   readonly credential?: string | undefined;
 };
 
-/** Authenticates persons. */
+/** Authenticates users. */
 export type Persons = {
   /** The owner of a token; `undefined` for an invalid one. @throws ReveilleError `rate_limited` */
   authenticate(token: string, remoteAddress: string): SignedIn | undefined;
@@ -41,7 +41,7 @@ export type InteractionOptions = {
   /** The scopes of a resource; `undefined` for an unknown one. */
   scopesOf: (resource: string) => readonly RemoteScope[] | undefined;
   log: Logger;
-  /** Whether another sign-in of this address may be tried. */
+  /** Whether a client address may try another sign-in. */
   mayTry: (remoteAddress: string) => boolean;
 };
 
@@ -53,19 +53,19 @@ export type Shown = {
 };
 
 const METHOD = 'credential:';
-/** The authentication methods of a session, which name the credential. */
+/** The authentication methods (`amr`) of a session. They name the credential. */
 export const methodsOf = ({ credential }: SignedIn): readonly string[] => [`${METHOD}${credential ?? ''}`];
-/** The credential of a session; empty for a one-time code of this computer. */
+/** The credential of a session; empty for a one-time code. */
 export const credentialOf = (methods: readonly string[] = []): string | undefined =>
   methods.find((method) => method.startsWith(METHOD))?.slice(METHOD.length);
 
-/** Whether the sign-in of a session or token still counts. */
+/** Whether the sign-in of a session or token is still valid. */
 export function isStillValid(methods: readonly string[] | undefined, persons: Pick<Persons, 'isValid'>): boolean {
   const credential = credentialOf(methods);
   return credential !== undefined && (credential === '' || persons.isValid(credential));
 }
 
-/** The one-time code in an address of the console, or the code alone. */
+/** The one-time code in a given text: an address of the console, or the code itself. */
 const CODE = /^(?:https?:\/\/[^/\s]+\/o\/)?([\w-]{32,512})$/;
 const TOKEN = /^rvp_/;
 
@@ -85,13 +85,13 @@ export class Interactions {
     this.#options = options;
   }
 
-  /** Shows what is asked. */
+  /** The page that asks the user. */
   async show(provider: Provider, exchange: NodeExchange, uid: string): Promise<Shown> {
     const { interaction, client } = await this.#read(provider, exchange, uid);
     return this.#page(interaction, client);
   }
 
-  /** Takes an answer. @param form its fields; the origin of the request was checked */
+  /** Processes an answer. @param form its fields; the caller has checked the origin of the request */
   async answer(
     provider: Provider,
     exchange: NodeExchange,
@@ -113,7 +113,7 @@ export class Interactions {
       case 'allow':
         return end({ consent: { grantId: await this.#grant(provider, interaction, client, form) } });
       default:
-        throw new ReveilleError('invalid_request', 'the form must have one answer');
+        throw new ReveilleError('invalid_request', 'the field "do" must be sign-in, allow or deny');
     }
   }
 
@@ -163,7 +163,8 @@ export class Interactions {
     remoteAddress: string,
   ): Promise<SignedIn | { complaint: string; status: number }> {
     const { persons, mayTry } = this.#options;
-    if (prompt.name !== 'login') throw new ReveilleError('invalid_request', 'you are signed in already');
+    if (prompt.name !== 'login')
+      throw new ReveilleError('invalid_request', 'you are already signed in; start again in the client');
     try {
       if (!mayTry(remoteAddress)) throw new ReveilleError('rate_limited', 'too many attempts; wait a minute');
       const code = CODE.exec(given)?.[1];
@@ -189,7 +190,7 @@ export class Interactions {
     if (allowed.length === 0)
       throw new ReveilleError('invalid_request', 'select at least one kind of access, or deny the request');
     const { accountId: user } = session;
-    // Not a secret: it is in lists, and in tokens.
+    // Not a secret: lists and tokens contain it.
     const jti = randomBytes(12).toString('hex');
     const grant = new provider.Grant({ jti, accountId: user, clientId: client.clientId });
     const resources = resourcesIn(params.resource);
@@ -198,7 +199,7 @@ export class Interactions {
       const denied = asked.filter((scope) => !allowed.includes(scope));
       if (denied.length > 0) grant.rejectResourceScope(resource, denied.join(' '));
     }
-    // The library's own scopes permit nothing here.
+    // The library's own scopes have no effect here.
     for (const scope of ['openid', 'offline_access'])
       if (scopesIn(params.scope).includes(scope)) grant.addOIDCScope(scope);
     const id = await grant.save();
@@ -213,7 +214,7 @@ export class Interactions {
 
   async #finish(provider: Provider, { req, res }: NodeExchange, result: InteractionResult): Promise<Shown> {
     const leadsTo = await provider.interactionResult(req, res, result);
-    // A page instead of a redirect: browsers apply `form-action` to redirects, and the client is elsewhere.
-    return { title: 'Continue', main: onwardMain(leadsTo), leadsTo };
+    // A page instead of a redirect: browsers apply `form-action` to redirects, which would block another origin.
+    return { title: 'Continue', main: continueMain(leadsTo), leadsTo };
   }
 }

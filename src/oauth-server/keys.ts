@@ -10,7 +10,7 @@ import { randomSecret } from '../kit/identity/secrets.ts';
 import { ReveilleError } from '../wire/errors.ts';
 
 const DAY_MS = 86_400_000;
-/** Age of the newest key when another one is made. */
+/** A new key is made when the newest one has this age. */
 const ROTATE_MS = 30 * DAY_MS;
 const AHEAD_MS = DAY_MS;
 const KEPT_MS = DAY_MS;
@@ -39,12 +39,12 @@ function makeSigningKey(now: number): SigningKey {
   return { created_at: now, jwk: { kty: 'EC', crv: 'P-256', alg: 'ES256', use: 'sig', kid, x, y, d } };
 }
 
-/** The key that signs: the newest one that was published long enough, else the oldest. */
+/** The signing key: the newest one that has been published for a day, else the oldest. */
 export function signingKeyAt(keys: readonly SigningKey[], now: number): SigningKey {
   return keys.findLast(({ created_at }) => now - created_at >= AHEAD_MS) ?? keys[0]!;
 }
 
-/** The keys at a time, oldest first: a due one is added, and those that no valid token can have are removed. */
+/** The keys at an instant, oldest first. Adds a key when one is due, and removes keys that no valid token can have. */
 export function rotated(
   keys: readonly SigningKey[],
   now: number,

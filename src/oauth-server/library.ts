@@ -1,7 +1,7 @@
 /**
- * The library of the authorization server, `oidc-provider` (https://github.com/panva/node-oidc-provider). It is loaded
- * when the server is turned on, and it is no dependency of the package, because few installations need it. It has no
- * declarations: the types here are the parts that are used.
+ * The library of the authorization server, `oidc-provider` (https://github.com/panva/node-oidc-provider). It is an
+ * optional peer dependency, because few installations need it, and is loaded only if the server is on. It has no type
+ * declarations: this file declares the used parts.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
@@ -11,7 +11,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
 import { parseOauthServerConfig } from './config.ts';
 
-/** Metadata of a client (RFC 7591), as it gives them. */
+/** Metadata of a client (RFC 7591), as the client sends them. */
 export type ClientMetadata = {
   redirect_uris?: unknown;
   application_type?: string;
@@ -42,7 +42,7 @@ export type TokenSource = { readonly amr?: readonly string[]; readonly grantId?:
 
 export type Session = { readonly state?: { readonly secret: string } };
 
-/** What waits for the answer of a person. */
+/** A request that waits for the user's sign-in or consent. */
 export type Interaction = {
   readonly uid: string;
   readonly prompt: { readonly name: string };
@@ -81,7 +81,7 @@ export type ErrorOut = { readonly error: string; readonly error_description?: st
 type Model<T> = { find(id: string): Promise<T | undefined> };
 
 export type Provider = {
-  /** Whether headers of a proxy count. They are set here, never by the client. */
+  /** Whether the library trusts proxy headers. `bridge.ts` sets them and drops those of the client. */
   proxy: boolean;
   callback(): (req: IncomingMessage, res: ServerResponse) => Promise<void>;
   use(middleware: (ctx: Context, next: () => Promise<void>) => Promise<void>): void;
@@ -100,7 +100,7 @@ export type Provider = {
     }) => Grant);
 };
 
-/** A reason to ask the person. */
+/** A reason to ask the user. */
 type Check = object;
 type Checks = { add(check: Check): void };
 type Policy = { get(prompt: 'login' | 'consent'): { readonly checks: Checks } };
@@ -121,9 +121,9 @@ export type Library = {
   >;
 };
 
-/** The one version that this server was tested with: a part of it is an experiment of the library. */
+/** The only supported version: the server uses a feature that the library calls experimental. */
 export const LIBRARY_VERSION = '9.13.3';
-// In a constant: the package would include a name in the import.
+// Not a literal in the import, so that bundlers do not include the library.
 const LIBRARY = 'oidc-provider';
 
 type Located = { readonly entry: string; readonly version: string };
@@ -151,7 +151,7 @@ export function locateLibrary(home: string | undefined, program = import.meta.di
   const fitting = found.find(({ version }) => version === LIBRARY_VERSION);
   if (fitting) return fitting.entry;
   const where = home === undefined ? '' : ` --prefix ${home}`;
-  const state = found[0] ? `here is ${found[0].version}` : 'which is not installed';
+  const state = found[0] ? `but ${found[0].version} is installed` : 'which is not installed';
   const message = `ROUTER_OAUTH needs the package ${LIBRARY} ${LIBRARY_VERSION}, ${state}; install it with: npm install${where} ${LIBRARY}@${LIBRARY_VERSION}`;
   throw new ReveilleError('unavailable', message, { retryable: false });
 }
@@ -161,7 +161,7 @@ export async function loadLibrary(home: string | undefined): Promise<Library> {
   return (await import(pathToFileURL(locateLibrary(home)).href)) as Library;
 }
 
-/** Checks the settings and the library of a server that is on. @throws as both */
+/** Checks the settings, and the library if the server is on. @throws ReveilleError for either */
 export function checkOauthServer(settings: Settings): void {
   const config = parseOauthServerConfig(settings);
   if (config) locateLibrary(config.home);

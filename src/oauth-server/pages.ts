@@ -1,4 +1,4 @@
-/** The pages of the authorization server, within the frame that the console hands in. They need no script. */
+/** The pages of the authorization server, inside the console's page frame. They need no script. */
 import { html, raw } from 'hono/html';
 import { oneLine as shown } from '../kit/text/hidden-characters.ts';
 import type { RemoteScope } from '../wire/remote-caller.ts';
@@ -6,14 +6,14 @@ import type { Destination } from './client-metadata.ts';
 
 export type Html = ReturnType<typeof html>;
 
-/** The look of a page: the frame around its content, and the headers of every page. */
+/** The frame around the content of each page, and the headers of each page. */
 export type PageLook = {
-  /** @param leadsTo an address that the page opens at once */
+  /** @param leadsTo an address that the page opens immediately */
   page(title: string, main: Html, leadsTo?: string): Html | Promise<Html>;
   readonly headers: Readonly<Record<string, string>>;
 };
 
-/** What a scope permits, in plain words. */
+/** The description of each scope for the user. */
 export const SCOPE_TEXT: Readonly<Record<RemoteScope, string>> = {
   'alarms:read': 'See your alarms, with their messages',
   'alarms:write': 'Set, change and cancel alarms, which start your agent',
@@ -22,12 +22,12 @@ export const SCOPE_TEXT: Readonly<Record<RemoteScope, string>> = {
   'agent:ask': 'Send messages to your agent, which answers with its tools and its memory',
 };
 
-/** Who asks, as it is shown. */
+/** The client as the pages show it. */
 export type ShownClient = {
   readonly id: string;
-  /** Where its document was read; `undefined` for a client that registered itself. */
+  /** The host of its metadata document; `undefined` for a client that registered itself. */
   readonly host: string | undefined;
-  /** As it calls itself. */
+  /** Its name, as the client gives it. */
   readonly name: string | undefined;
 };
 
@@ -44,7 +44,7 @@ const complaintLine = (complaint: string | undefined): Html =>
 
 const hidden = (csrf: string): Html => html`<input type="hidden" name="csrf" value="${csrf}">`;
 
-/** Asks for a credential that the user has already: there is no password. */
+/** Asks for a one-time code or a token. There are no passwords. */
 export function signInMain(given: {
   readonly action: string;
   readonly csrf: string;
@@ -75,7 +75,7 @@ export type ConsentParts = {
 
 function destinationLine(destination: Destination | undefined): Html {
   if (destination === undefined)
-    return html`<div><dt>Goes to</dt><dd>the device that shows the code. <strong>Allow it only if you started this on a device of yours</strong>, and nobody sent you the code.</dd></div>`;
+    return html`<div><dt>Goes to</dt><dd>the device that shows the code. <strong>Allow it only if you started this on your own device</strong>, and not if another person sent you the code.</dd></div>`;
   const { host, isLocal } = destination;
   return isLocal
     ? html`<div><dt>Goes to</dt><dd><strong>a program on this computer</strong>, at <code>${shown(host)}</code>. Any program here can pretend to be this client: <strong>allow it only if you just started it</strong>.</dd></div>`
@@ -89,7 +89,7 @@ export function consentMain({ action, csrf, client, user, scopes, destination }:
   );
   const origin =
     client.host === undefined
-      ? html`<div><dt>Client</dt><dd>It registered itself: nobody has checked its name. Its id is <code>${shown(client.id)}</code>.</dd></div>`
+      ? html`<div><dt>Client</dt><dd>It registered itself, so its name is not verified. Its id is <code>${shown(client.id)}</code>.</dd></div>`
       : html`<div><dt>Client</dt><dd><code>${shown(client.id)}</code></dd></div>`;
   return html`<section class="empty outside"><h1>Allow access?</h1>
 <p>${named(client)} asks for access to the Reveille of <strong>${shown(user)}</strong>.</p>
@@ -101,11 +101,11 @@ export function consentMain({ action, csrf, client, user, scopes, destination }:
 </form></section>`;
 }
 
-/** Leads to an address at once, and has a link for browsers that do not. */
-export const onwardMain = (to: string): Html =>
+/** Opens an address immediately. The link is for browsers that do not follow the header. */
+export const continueMain = (to: string): Html =>
   html`<section class="empty outside"><p><a id="onward" href="${to}">Continue</a></p></section>`;
 
-/** Asks for the code that a device shows. */
+/** Asks for the code on the device. */
 export function deviceMain(given: {
   readonly action: string;
   readonly xsrf: string;
@@ -119,11 +119,11 @@ ${complaintLine(complaint)}
 <div class="field"><label for="user_code">Code on the device</label>
 <input id="user_code" name="user_code" value="${code}" required${code === '' ? raw(' autofocus') : ''} maxlength="20" autocomplete="off" autocapitalize="characters" spellcheck="false" placeholder="XXXX-XXXX"></div>
 <div class="actions"><button class="primary">Continue</button></div>
-<p class="hint">Enter a code only if you started this on a device of yours. A code that somebody sent you gives that person access.</p>
+<p class="hint">Enter a code only if you started this on your own device. If another person sent you the code, that person gets access.</p>
 </form></section>`;
 }
 
-/** Compares the code with the device before the sign-in. */
+/** Asks the user to compare the code with the device, before the sign-in. */
 export function deviceConfirmMain(given: {
   readonly action: string;
   readonly xsrf: string;

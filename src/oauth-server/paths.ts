@@ -1,4 +1,4 @@
-/** Where the authorization server is, below the public address. Apart, so that the listener does not load the server. */
+/** Paths of the authorization server, in a file of their own so that the listener does not load the server. */
 
 /** The path of the issuer. */
 export const OAUTH_PATH = '/oauth';
@@ -6,7 +6,7 @@ export const OAUTH_PATH = '/oauth';
 /** Maximum size of a request body. */
 export const OAUTH_BODY_BYTES = 32 * 1024;
 
-/** Metadata, with the path of the issuer at their end (RFC 8414 §3.1). */
+/** Metadata addresses, to which the path of the issuer is appended (RFC 8414 §3.1). */
 export const WELL_KNOWN = ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration'] as const;
 
 /** Whether a request target (unparsed path and query) is answered by the server. */

@@ -1,4 +1,4 @@
-/** The configuration of the library: which parts of OAuth are on, and how strict they are. */
+/** The configuration of the library: the enabled parts of OAuth and their restrictions. */
 import {
   REMOTE_RESOURCES,
   REMOTE_SCOPES,
@@ -25,17 +25,17 @@ export type ProviderOptions = {
   persons: Persons;
   /** Whether clients may register themselves. */
   registration: boolean;
-  /** The guarded client for documents of clients. */
+  /** The `fetch` for documents of clients. */
   fetch: (url: string | URL, init?: { signal?: AbortSignal }) => Promise<Response>;
   /** Whether another document may be fetched for this address. */
   mayFetch: (remoteAddress: string) => boolean;
   page: (ctx: Context, title: string, main: Html) => Promise<void>;
 };
 
-/** Short, because a resource server elsewhere does not notice that a token was revoked. */
+/** Short, because resource servers in other processes cannot see that a token was revoked. */
 const ACCESS_TOKEN_SECONDS = 600;
 const ALG = 'ES256';
-/** The claim with the id of the grant, by which a resource server here knows that it was revoked. */
+/** The claim with the id of the grant. Resource servers of this process use it to find revoked grants. */
 export const GRANT_CLAIM = 'grant_id';
 
 /** Routes below the issuer. */
@@ -56,17 +56,17 @@ export function scopesOfResource(publicUrl: string, resource: string): readonly 
   )?.[1];
 }
 
-/** As URLs compare, and without a trailing slash. */
+/** The normal form of a URL, without a trailing slash. */
 const canonical = (resource: string): string => (URL.parse(resource)?.href ?? '').replace(/\/$/, '');
 
 function policyOf({ library: { interactionPolicy } }: ProviderOptions): object {
   const { base, Check } = interactionPolicy;
   const policy = base();
-  // Cookies have no port: on a user's computer, every server there may get that of the session.
+  // Browsers send cookies to every port: on the user's computer, any local server may get the session cookie.
   policy
     .get('login')
     .checks.add(new Check('always', 'every request needs a sign-in of its own', ({ oidc }) => !oidc.result?.login));
-  // A client on the user's computer can be imitated, and any page can begin a request: every one is shown.
+  // Local clients can be imitated, and any page can begin a request, so each request asks for consent.
   policy
     .get('consent')
     .checks.add(
@@ -87,7 +87,7 @@ function resourceIndicators({ library: { errors }, issuer }: ProviderOptions): o
     getResourceServerInfo: async ({ oidc }: Context, resource: string) => {
       const scopes = scopesOfResource(publicUrl, resource);
       if (scopes === undefined) throw new errors.InvalidTarget('resource is not an MCP endpoint of this server');
-      // A request without scopes is for all of the resource: the user selects them.
+      // A request without scopes asks for all scopes of the resource; the user selects among them.
       oidc.params.scope ??= scopes.join(' ');
       return {
         ...{ scope: scopes.join(' '), audience: canonical(resource), accessTokenTTL: ACCESS_TOKEN_SECONDS },
@@ -125,10 +125,10 @@ const DEVICE_ERRORS: Readonly<Record<string, string>> = {
   NoCodeError: 'Enter the code.',
   NotFoundError: 'This code is not valid.',
   ExpiredError: 'This code has expired. Start again on the device.',
-  AlreadyUsedError: 'This code was used already. Start again on the device.',
+  AlreadyUsedError: 'This code was already used. Start again on the device.',
 };
 
-/** The code in an address that a device shows. It is put into the field, and nothing is sent by itself. */
+/** The code in the address that a device shows. It fills the field; only the user submits it. */
 const codeIn = ({ req }: Context): string => {
   const code = URL.parse(req.url ?? '', 'http://device')?.searchParams.get('code') ?? '';
   return /^[A-Za-z-]{1,20}$/.test(code) ? code : '';
@@ -223,12 +223,12 @@ export function createProvider(options: ProviderOptions): Provider {
 
 const off = (...names: readonly string[]) => Object.fromEntries(names.map((name) => [name, { enabled: false }]));
 
-/** Whether a code or refresh token still counts: its connection exists, and the credential of the sign-in is valid. */
+/** Whether a code or refresh token is still valid: its connection exists, and its sign-in's credential is valid. */
 function mayHaveTokens({ grantId, amr }: TokenSource, { connections, persons }: ProviderOptions): boolean {
   return grantId !== undefined && connections.get(grantId) !== undefined && isStillValid(amr, persons);
 }
 
-/** What the library always allows and this server does not have, and metadata that say so. */
+/** Disables features that the library cannot turn off, and removes them from the metadata. */
 function strict({ page }: ProviderOptions) {
   return async (ctx: Context, next: () => Promise<void>): Promise<void> => {
     const { response_mode: mode } = ctx.query;

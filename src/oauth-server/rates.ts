@@ -1,15 +1,15 @@
-/** Limits how often something happens, for each key and in total: a bucket that refills steadily. */
+/** A rate limit per key and in total, as token buckets. */
 import type { Clock } from '../kit/clock/clock.ts';
 
 export type Rate = {
-  /** May happen at once. */
+  /** Size of the bucket. */
   readonly burst: number;
   readonly perMinute: number;
 };
 
 type Bucket = { left: number; at: number };
 
-/** Keys in memory; the oldest is forgotten, which can only make its limit wider. */
+/** Maximum number of keys in memory. The least recently used is dropped and starts again with a full bucket. */
 const MOST_KEYS = 4096;
 
 export class RateLimit {
@@ -26,7 +26,7 @@ export class RateLimit {
     this.#all = { left: total.burst, at: clock.monotonic() };
   }
 
-  /** Takes one. @param key without it only the total counts. @returns whether there was one left */
+  /** Takes one token. @param key without it, only the total limits. @returns whether a token was left */
   take(key: string | undefined): boolean {
     const now = this.#clock.monotonic();
     const buckets = key === undefined ? [this.#all] : [this.#bucketOf(key, now), this.#all];

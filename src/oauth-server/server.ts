@@ -29,7 +29,7 @@ export type OauthServerOptions = {
   publicUrl: () => string;
   persons: Persons;
   look: PageLook;
-  /** Whether any number of users share an address, so that it has no limit of its own. */
+  /** Whether many users share a client address, so that it has no limit of its own. */
   isShared: (remoteAddress: string) => boolean;
   clock: Clock;
   log: Logger;
@@ -48,27 +48,27 @@ export type OauthServer = {
   /** Whether a verified token was revoked since it was signed. */
   isRevoked(token: GrantedToken): boolean;
   readonly connections: Pick<Connections, 'list' | 'revoke'>;
-  /** The connections of a user whose tokens count. */
+  /** The connections of a user that have valid tokens. */
   connectionsOf(user: string): readonly Connection[];
   figures(): OauthFigures;
   close(): Promise<void>;
 };
 
-/** The library's own paths that exist, besides those of {@link ROUTES}: the continuation of a request. */
+/** Routes whose paths with an appended id continue a request; all other paths outside of {@link ROUTES} are refused. */
 const RESUMED = [ROUTES.authorization, ROUTES.code_verification];
 const INTERACTION = /^\/interaction\/([\w-]{10,64})$/;
-/** Paths with forms and cookies, for browsers alone. */
+/** Paths with forms and cookies, only for browsers. */
 const FORMS: ReadonlySet<string> = new Set([ROUTES.code_verification]);
 
 const MINUTE = { burst: 30, perMinute: 30 };
-/** Requests of strangers that write to the database. */
-const BEGINNINGS: ReadonlySet<string> = new Set([
+/** Routes that write to the database for unauthenticated callers. */
+const WRITING_ROUTES: ReadonlySet<string> = new Set([
   ...[ROUTES.authorization, ROUTES.device_authorization, ROUTES.registration],
 ]);
 const NEW_REQUESTS = { ofKey: { burst: 30, perMinute: 60 }, total: { burst: 200, perMinute: 600 } };
-/** Documents of clients: each is a request to a host that the caller chose. */
+/** Fetches of client documents: the caller chooses the host. */
 const DOCUMENTS = { ofKey: { burst: 10, perMinute: 20 }, total: { burst: 60, perMinute: 120 } };
-/** Typed codes of devices: with 20^8 codes and these limits, a guess does not succeed in a lifetime. */
+/** Typed device codes: with 20^8 possible codes, guessing takes decades at these limits. */
 const DEVICE_CODES = { ofKey: { burst: 10, perMinute: 5 }, total: MINUTE };
 const SIGN_INS = { ofKey: { burst: 10, perMinute: 10 }, total: { burst: 60, perMinute: 60 } };
 
@@ -83,7 +83,7 @@ class Server implements OauthServer {
   readonly #web: WebAccess;
   readonly #artifacts: Artifacts;
   readonly #interactions: Interactions;
-  readonly #limits: Readonly<Record<'beginnings' | 'documents' | 'deviceCodes' | 'signIns', RateLimit>>;
+  readonly #limits: Readonly<Record<'newRequests' | 'documents' | 'deviceCodes' | 'signIns', RateLimit>>;
   readonly #figures: OauthFigures = { answered: 0, refused: 0, limited: 0, failed: 0 };
   #provider: { readonly of: string; readonly provider: Provider; readonly handle: Handle } | undefined;
 
@@ -100,10 +100,10 @@ class Server implements OauthServer {
     this.connections = new Connections(this.#store, clock);
     this.#artifacts = new Artifacts({
       ...{ store: this.#store, connections: this.connections, clock, secret: this.#keys.storageSecret },
-      usedAlready: () => new library.errors.InvalidGrant('it was used already'),
+      usedAlready: () => new library.errors.InvalidGrant('it was already used'),
     });
     this.#limits = {
-      beginnings: new RateLimit(clock, NEW_REQUESTS),
+      newRequests: new RateLimit(clock, NEW_REQUESTS),
       documents: new RateLimit(clock, DOCUMENTS),
       deviceCodes: new RateLimit(clock, DEVICE_CODES),
       signIns: new RateLimit(clock, SIGN_INS),
@@ -128,7 +128,7 @@ class Server implements OauthServer {
       this.#figures[response.status < 400 ? 'answered' : response.status < 500 ? 'refused' : 'failed']++;
       return response;
     } catch (thrown) {
-      const error = this.#isLibrarys(thrown)
+      const error = this.#isUnknownInteraction(thrown)
         ? new ReveilleError(
             'not_found',
             'this request has ended, or began in another browser: start again in the client',
@@ -136,12 +136,12 @@ class Server implements OauthServer {
         : toReveilleError(thrown);
       this.#figures[error.code === 'rate_limited' ? 'limited' : error.status < 500 ? 'refused' : 'failed']++;
       if (error.code === 'internal')
-        this.#options.log.error({ err: thrown }, 'a request of the authorization server failed');
+        this.#options.log.error({ err: thrown }, 'a request to the authorization server failed');
       return this.#errorAnswer(request, error);
     }
   }
 
-  #isLibrarys(thrown: unknown): boolean {
+  #isUnknownInteraction(thrown: unknown): boolean {
     return thrown instanceof this.#library.errors.SessionNotFound;
   }
 
@@ -150,19 +150,19 @@ class Server implements OauthServer {
     const path = pathBelow(url.pathname);
     const [, uid] = INTERACTION.exec(path) ?? [];
     if (uid !== undefined) return this.#interaction(request, { uid, remoteAddress });
-    if (!this.#isKnown(path)) throw new ReveilleError('not_found', 'the authorization server has no such page');
-    if (BEGINNINGS.has(path) && !this.#limits.beginnings.take(this.#keyOf(remoteAddress))) throw tooMany();
+    if (!this.#isKnown(path)) throw new ReveilleError('not_found', 'the authorization server has no such path');
+    if (WRITING_ROUTES.has(path) && !this.#limits.newRequests.take(this.#keyOf(remoteAddress))) throw tooMany();
     if (FORMS.has(path)) {
       this.#refuseOtherSites(request);
       if (request.method === 'POST' && !this.#limits.deviceCodes.take(this.#keyOf(remoteAddress))) throw tooMany();
-      // The library would send the code at once, with a script.
+      // With `user_code`, the library's page would submit the code by a script.
       if (request.method === 'GET' && url.searchParams.has('user_code')) {
         url.searchParams.set('code', url.searchParams.get('user_code')!);
         url.searchParams.delete('user_code');
       }
     }
     const { handle } = await this.#current();
-    // Each request is on its own: nothing of an earlier sign-in is left.
+    // A new request must not use the sign-in of an earlier one.
     const begins = request.method === 'GET' && (path === ROUTES.authorization || path === ROUTES.code_verification);
     const without = begins ? sessionCookie(this.#issuerUrl()) : undefined;
     const exchange = await this.#exchange(request, { path: path + url.search, remoteAddress, without });
@@ -199,7 +199,7 @@ class Server implements OauthServer {
     return RESUMED.some((route) => path.startsWith(`${route}/`) && /^[\w-]{10,64}$/.test(path.slice(route.length + 1)));
   }
 
-  /** Refuses a form that a page of another site sends. */
+  /** Refuses a form from a page of another site. */
   #refuseOtherSites({ method, headers }: Request): void {
     if (method !== 'POST') return;
     const site = headers.get('sec-fetch-site');
@@ -224,8 +224,8 @@ class Server implements OauthServer {
     });
     provider.on('server_error', (_ctx, err) => {
       const { code, message } = toReveilleError(err);
-      if (code === 'internal') log.error({ err }, 'a request of the authorization server failed');
-      else log.warn({ reason: message }, 'a request of the authorization server was not executed');
+      if (code === 'internal') log.error({ err }, 'a request to the authorization server failed');
+      else log.warn({ reason: message }, 'a request to the authorization server was refused');
     });
     provider.on('error', (err) => log.error({ err }, 'the authorization server failed'));
     this.#provider = { of, provider, handle: provider.callback() };
@@ -237,7 +237,7 @@ class Server implements OauthServer {
     ctx.body = String(await this.#options.look.page(title, main));
   }
 
-  /** Every page has the console's headers. Answers for programs have none of them. */
+  /** Pages get the console's headers. Answers for programs do not. */
   #withHeaders(response: Response): Response {
     if (!MEANT_FOR_HTML.test(response.headers.get('content-type') ?? '')) return response;
     for (const [name, value] of Object.entries(this.#options.look.headers)) response.headers.set(name, value);
@@ -294,7 +294,7 @@ class Server implements OauthServer {
 
 type Handle = ReturnType<Provider['callback']>;
 
-/** The path below the server; well-known addresses have it at their end (RFC 8414 §3.1). */
+/** The path below the server. Metadata addresses have the server's path at their end (RFC 8414 §3.1). */
 function pathBelow(pathname: string): string {
   const known = WELL_KNOWN.find((path) => pathname === path + OAUTH_PATH);
   return known ?? pathname.slice(OAUTH_PATH.length);

@@ -8,24 +8,24 @@ import { openDatabase, type SqliteFile } from '../kit/sqlite/open.ts';
 
 const FILE = 'oauth.db';
 
-/** Whether a server has made its database. */
+/** Whether the database exists. */
 export const hasStore = (dataDir: string): boolean => existsSync(join(dataDir, FILE));
 
 export class OauthStore {
   readonly #file: SqliteFile;
   readonly #statements = new Map<string, StatementSync>();
-  /** Runs every write. */
+  /** Groups the writes into transactions. */
   readonly commits: GroupCommit;
 
   /**
-   * The command line opens it beside the server, so that nobody owns it.
+   * Opens the database without exclusive ownership, because the command line uses it beside the server.
    *
    * @throws ReveilleError as `openDatabase`
    */
   constructor({ dataDir, clock }: { dataDir: string; clock: Clock }) {
     const migrations = new URL('./migrations', import.meta.url);
     this.#file = openDatabase({ path: join(dataDir, FILE), migrations, clock, lock: 'shared' });
-    // A token must not stay in free pages.
+    // Deleted tokens must not stay in free pages of the file.
     this.#file.db.exec('PRAGMA secure_delete = ON');
     this.commits = new GroupCommit(this.#file.db);
   }

@@ -277,7 +277,7 @@ describe('consent', () => {
     assert.deepEqual(bench.oauth.connections.list(), []);
   });
 
-  test('nobody allows before the sign-in, nor more than was asked', async (t) => {
+  test('consent before the sign-in, or to more than was requested, is refused', async (t) => {
     const bench = await startOauthBench(t);
     const client = bench.documents.client('/client.json');
     const browser = bench.browser();
@@ -289,7 +289,7 @@ describe('consent', () => {
     assert.deepEqual(bench.oauth.connections.list(), []);
   });
 
-  test('the cookie of a session, which another server of the computer may get, signs in nobody', async (t) => {
+  test('the session cookie alone, which another server of the computer may get, is no sign-in', async (t) => {
     const bench = await startOauthBench(t);
     const { browser, page } = await atConsent(bench);
     const stolen = browser.cookies().filter(({ path }) => path === '/oauth');

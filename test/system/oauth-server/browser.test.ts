@@ -1,7 +1,7 @@
 /**
- * A person with a real browser connects an unmodified MCP client to `reveille up`: the client finds the server by itself,
- * the person signs in with the address of `reveille open` and allows it, the client sets an alarm, and the console ends
- * its access.
+ * A user with a real browser connects an unmodified MCP client to `reveille up`. The client finds the server by itself.
+ * The user signs in with the address of `reveille open` and allows access. The client sets an alarm. The console then
+ * ends its access.
  */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
