@@ -1,16 +1,16 @@
 /**
- * The agent card. The public one says how to call and nothing of any user; the extended one, after authentication, says
- * whose agent it is and what its skills take. Pure.
+ * The agent card. The public card describes the interfaces and contains no data of a user. The extended card, after
+ * authentication, names the agent's user and describes the input of each skill. Pure.
  */
 import type { AgentCard, AgentSkill } from '@a2a-js/sdk';
 import { ALARM_FIELDS_OF_AGENTS } from './alarm-skill.ts';
 import type { A2aCaller } from './caller.ts';
 
 export const CARD_PATH = '/.well-known/agent-card.json';
-/** Both bindings are below it: JSON-RPC at the path itself. */
+/** Path of both bindings: JSON-RPC at the path itself, HTTP+JSON below it. */
 export const A2A_PATH = '/a2a';
 
-/** The versions of the protocol; the old one by JSON-RPC alone. */
+/** The versions of the protocol; the old one only by JSON-RPC. */
 export const VERSION = '1.0';
 export const LEGACY_VERSION = '0.3';
 
@@ -31,18 +31,18 @@ const EXAMPLE = JSON.stringify({
   alarm: { kind: 'once', fire_at: '2027-01-04T09:00:00Z', wake_message: 'Compare the two offers.' },
 });
 
-/** The skills with what a caller has to know to use them. */
+/** The skills with the description of their input. */
 const EXTENDED_SKILLS = [
   skill(
     'ask',
     'Ask',
-    'A message becomes a turn in a conversation of its own for its context. Steps that the user has to approve make the task TASK_STATE_AUTH_REQUIRED; the user approves elsewhere.',
+    'A message becomes a turn of the agent. Each context has its own conversation. While a step waits for the approval of the user, the task is TASK_STATE_AUTH_REQUIRED; the user approves elsewhere.',
     ['What is on the calendar for Monday?'],
   ),
   skill(
     'set_alarm',
     'Set an alarm',
-    `A message with one part of data, an object with the member "alarm". Its fields: ${ALARM_FIELDS_OF_AGENTS.join(', ')}.`,
+    `A message with one data part: an object with the member "alarm". Its fields: ${ALARM_FIELDS_OF_AGENTS.join(', ')}.`,
     [EXAMPLE],
   ),
 ];

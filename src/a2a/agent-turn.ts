@@ -1,29 +1,29 @@
 /**
- * Follows the turn of a task at the user's agent: the state of the turn, the reply as it is written, and the questions
- * that wait for the user's approval. A stream is open while the turn runs.
+ * Follows the turn of a task at the user's agent: its state, its reply while it is written, and its waiting approvals.
+ * A stream is open while the turn runs.
  */
 import { lastTurns, type NeoClient } from '../agents/neo/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import { isObject } from '../wire/json.ts';
 import type { TurnView } from '../wire/turn.ts';
 
-/** The parts of the agent's client that tasks use. */
+/** The methods of the agent's client that tasks use. */
 export type AgentClient = Pick<NeoClient, 'chat' | 'conversation' | 'turn' | 'cancelTurn' | 'events'>;
 
-/** What changed. */
+/** One change of a turn. */
 export type TurnChange =
-  /** It runs. `waiting`: the intents that wait for an approval now. */
+  /** The turn runs. `waiting`: the intents that wait for an approval now. */
   | { readonly kind: 'running'; readonly waiting: readonly string[] }
-  /** `appended`: what is new at the end of `text`; absent when the text was begun anew. */
+  /** `appended`: the new end of `text`; absent if the text was replaced. */
   | { readonly kind: 'reply'; readonly text: string; readonly appended?: string }
   | { readonly kind: 'ended'; readonly turn: TurnView; readonly waiting: readonly string[] };
 
 const ENDED: ReadonlySet<string> = new Set(['done', 'failed', 'interrupted']);
 export const hasEnded = ({ status }: Pick<TurnView, 'status'>): boolean => ENDED.has(status);
 
-/** A turn that was shorter has left no question behind: it waits at least this long for a possible approver. */
+/** A shorter turn cannot have left an approval waiting: the agent waits at least this long for an approver. */
 const SHORTEST_PARKING_MS = 3000;
-/** How long the agent may take to name its waiting questions, and the pause after the last of them. */
+/** How long the agent may take to report its waiting approvals, and the pause that ends the list. */
 const QUESTIONS_MS = 5000;
 const LAST_QUESTION_MS = 500;
 
@@ -62,7 +62,7 @@ export async function* followTurn(agent: AgentClient, followed: Followed): Async
   const waiting = new Map<string, string>();
   let reply = '';
   const intents = () => [...new Set(waiting.values())];
-  // The position first: what changes between the two reads is reported by an event.
+  // The position is read first, so that an event reports each change between the two reads.
   const { last_event_id: position = 0 } = await agent.conversation(conversationId, { limit: 1 });
   const stop = new AbortController();
   const events = agent.events({
@@ -90,7 +90,7 @@ export async function* followTurn(agent: AgentClient, followed: Followed): Async
         reply = kept + data.text;
         yield { kind: 'reply', text: reply, ...(isAppended && { appended: data.text }) };
       } else if (type === 'notice' || (type === 'turn' && data.turn_id === turnId)) {
-        // Its end may be among the lost events.
+        // The end of the turn may be among the lost events.
         const turn = await agent.turn(conversationId, turnId);
         if (hasEnded(turn)) return yield { kind: 'ended', turn, waiting: intents() };
         if (type === 'turn' && data.status === 'running') yield { kind: 'running', waiting: intents() };
@@ -102,7 +102,7 @@ export async function* followTurn(agent: AgentClient, followed: Followed): Async
   }
 }
 
-/** Turns of a conversation that are searched for the end of an intent. */
+/** How many turns of a conversation are searched for the end of an intent. */
 const NEWEST_TURNS = 20;
 
 /** The turn in which the agent learned of the end of an intent; `undefined` if there is none yet. */

@@ -1,4 +1,4 @@
-/** The skill by which another agent sets the user an alarm: a message with one part of data, `{"alarm": {…}}`. */
+/** The skill with which another agent sets an alarm for the user: a message with one data part, `{"alarm": {…}}`. */
 import { z } from 'zod';
 import type { AlarmCreateBody, ChronosClient } from '../chronos/client.ts';
 import { alarmCreateSchema } from '../wire/alarm.ts';
@@ -6,8 +6,8 @@ import { encodeJson, parseJsonObject, sliceAt } from '../wire/json.ts';
 import { parseOrThrow } from '../wire/validate.ts';
 
 /**
- * The fields that another agent may set. Commands, checks, chains, tools, channels and conversations of the user are not
- * among them.
+ * The fields that another agent may set. They exclude commands, checks, chains, tools, channels and the user's
+ * conversations.
  */
 const FIELDS = {
   kind: true,
@@ -27,7 +27,7 @@ export const ALARM_FIELDS_OF_AGENTS = Object.keys(FIELDS) as readonly (keyof typ
 
 const alarmSchema = alarmCreateSchema.pick(FIELDS);
 
-/** The data of a message that sets an alarm, as source text; `undefined` for any other message. */
+/** The source text of the alarm in a message; `undefined` for any other message. */
 export function alarmIn(data: readonly string[]): string | undefined {
   const [only] = data;
   return data.length === 1 && only !== undefined ? sliceAt(only, ['alarm']) : undefined;
@@ -45,11 +45,11 @@ export type AlarmRequest = {
   readonly key: string;
 };
 
-/** Instants stay the text of the caller: the store parses them. */
+/** Instants keep the text of the caller: chronosd parses them. */
 const instants = z.looseObject({ fire_at: z.string().optional() });
 
 /**
- * Sets the alarm, of which the caller is the author.
+ * Sets the alarm with the caller as its author.
  *
  * @returns the alarm for the answer
  * @throws ReveilleError `invalid_request` naming the field

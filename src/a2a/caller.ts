@@ -1,4 +1,4 @@
-/** The agents that may call, once their credential is verified. */
+/** Verified callers: agents with a valid credential. */
 import { createHash } from 'node:crypto';
 import { oneLine } from '../kit/text/hidden-characters.ts';
 import type { RemoteCaller } from '../wire/remote-caller.ts';
@@ -20,7 +20,7 @@ export type Authorized = {
   /**
    * The alarms of the user; new ones have the caller as their author.
    *
-   * @throws ReveilleError `forbidden` with the reason when the credential has no right to them
+   * @throws ReveilleError `forbidden` with the reason if the credential has no right to alarms
    */
   readonly alarms: () => AlarmSetter | Promise<AlarmSetter>;
 };
@@ -28,7 +28,7 @@ export type Authorized = {
 /**
  * Verifies a bearer token; `undefined` for any that is not valid.
  *
- * @throws ReveilleError `rate_limited` after many wrong ones
+ * @throws ReveilleError `rate_limited` after many wrong tokens
  */
 export type Authenticate = (
   token: string,

@@ -1,4 +1,4 @@
-/** The settings of A2A (docs/reference/settings.md), which the process of the router reads. */
+/** The settings of A2A (docs/reference/settings.md). The router's process reads them. */
 import { z } from 'zod';
 import { parseSettings, type Settings, switchSetting } from '../wire/settings.ts';
 
@@ -14,7 +14,7 @@ export const a2aSettingsSchema = z.object({
 
 export type A2aConfig = Readonly<{ allow: string | undefined }>;
 
-/** @returns `undefined` where it is off @throws ReveilleError `invalid_request` naming the setting */
+/** @returns `undefined` if A2A is disabled @throws ReveilleError `invalid_request` naming the setting */
 export function parseA2aConfig(settings: Settings): A2aConfig | undefined {
   const { ROUTER_A2A, ROUTER_A2A_ALLOW } = parseSettings(a2aSettingsSchema, settings);
   return ROUTER_A2A ? Object.freeze({ allow: ROUTER_A2A_ALLOW }) : undefined;

@@ -2,14 +2,14 @@
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import { formatEvent } from '../kit/http/sse.ts';
 
-/** How often a stream sends a sign of life, and checks its credential. */
+/** Interval at which a stream sends a heartbeat and checks its credential. */
 const BEAT_MS = 10_000;
 const RECHECK_MS = 2000;
 
 export type EventStreamOptions<T> = {
-  /** The first event, which was read to know whether there is a stream at all. */
+  /** The first event. The caller has read it, so that an earlier failure gets a plain answer. */
   first: IteratorResult<T>;
-  /** The later ones; it ends soon after `ending` has aborted. */
+  /** The later events. The generator must end soon after `ending` has aborted. */
   events: AsyncGenerator<T>;
   /** The data of an event. */
   format: (event: T) => unknown;
@@ -19,12 +19,12 @@ export type EventStreamOptions<T> = {
   isValid: () => boolean | Promise<boolean>;
   /** Ends the stream; it also aborts when the reader leaves, or the listener closes. */
   ending: AbortController;
-  /** Called once, when the stream has ended. */
+  /** Called once, after the stream has ended. */
   onEnd: () => void;
   clock: Clock;
 };
 
-/** The answer with the stream. A reader that reads nothing is sent nothing. */
+/** The answer with the stream. It waits for its reader: an event is read from the generator when it can be sent. */
 export function eventStream<T>(options: EventStreamOptions<T>): Response {
   const { first, events, format, formatError, isValid, ending, onEnd, clock } = options;
   const { signal } = ending;

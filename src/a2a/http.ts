@@ -1,6 +1,6 @@
 /**
- * A2A over HTTP: the agent card, JSON-RPC (1.0 and 0.3) at `/a2a`, and HTTP+JSON (1.0) below it. Every request but that
- * for the public card needs a bearer token.
+ * A2A over HTTP: the agent card, JSON-RPC (1.0 and 0.3) at `/a2a`, and HTTP+JSON (1.0) below it. Every request needs a
+ * bearer token, except for the public card and the resource metadata.
  */
 import {
   A2A_CONTENT_TYPE,
@@ -53,7 +53,7 @@ function outcomeOf(status: number): Outcome {
 export type A2aHttpOptions = {
   handler: RequestHandler;
   authenticate: Authenticate;
-  /** The authorization servers whose access tokens count; without any there is no metadata of the resource. */
+  /** The trusted authorization servers. If there are none, the resource metadata are not served. */
   issuers: () => readonly string[];
   publicUrl: () => string;
   limits: CallerLimits;
@@ -85,7 +85,7 @@ function retryHeaders({ retryAfterSeconds }: ReveilleError): Record<string, stri
   return retryAfterSeconds === undefined ? {} : { 'retry-after': String(Math.max(1, Math.ceil(retryAfterSeconds))) };
 }
 
-/** A refusal before any operation, without a detail. */
+/** A refusal before any operation. It reveals nothing about users. */
 function refusal(status: number, message: string, headers: Record<string, string> = {}): Response {
   return json({ error: { code: status, message } }, status, headers);
 }
@@ -106,7 +106,7 @@ async function bodyOf(request: Request): Promise<string> {
   }
 }
 
-/** The source texts of the data of a message. @param path members from the body to the message */
+/** The source texts of the data parts of a message. @param path members from the body to the message */
 function dataIn(body: string, path: readonly string[]): string[] {
   const parts = elementsOf(sliceAt(body, [...path, 'parts']) ?? 'null') ?? [];
   return parts.flatMap((part) => sliceAt(part, ['data']) ?? []);
@@ -124,7 +124,7 @@ function objectOf(body: string): Record<string, unknown> {
   throw new RequestMalformedError('the body must be a JSON object');
 }
 
-/** @throws RequestMalformedError where the SDK's parser fails with an error of its own */
+/** Runs a parser of the SDK. @throws RequestMalformedError for any error of the parser */
 function parsedBy<T>({ fromJSON }: { fromJSON(value: unknown): T }, value: object): T {
   try {
     return fromJSON(value);
@@ -135,7 +135,7 @@ function parsedBy<T>({ fromJSON }: { fromJSON(value: unknown): T }, value: objec
 
 const INTERNAL = -32603;
 
-/** The SDK's handlers answer with the text of any error: one of the inside is not for the caller. */
+/** Replaces internal errors: the SDK's handlers send the text of any error to the caller. */
 function withoutInside(answer: object, { failure }: Caller): object {
   const { error } = answer as { error?: { code: number } };
   if (error?.code !== INTERNAL || failure !== undefined) return answer;
@@ -176,7 +176,7 @@ export class A2aHttp {
   }
 
   async #route(request: Request, info: RequestInfo): Promise<Response> {
-    // Agents are programs: no web page of another origin may use a token.
+    // Only programs are callers: a web page of another origin must not use a token.
     if (request.headers.get('origin') !== null) return refusal(403, 'requests of web pages are not accepted');
     const { pathname } = new URL(request.url);
     if (pathname === CARD_PATH) return this.#card(request);
@@ -188,7 +188,7 @@ export class A2aHttp {
     try {
       return await this.#dispatch(request, info, authorized, pathname.slice(A2A_PATH.length));
     } finally {
-      // An open stream has its own limit.
+      // Open streams have a limit of their own.
       leave();
     }
   }
@@ -213,14 +213,14 @@ export class A2aHttp {
     return json({ ...about, bearer_methods_supported: ['header'] });
   }
 
-  /** The headers of a failed request: when to try again, or which scope is missing. */
+  /** The headers of a failed request: the retry time or the missing scope. */
   #headersOf({ failure }: Caller): Record<string, string> {
     if (failure instanceof MissingScope)
       return { 'www-authenticate': this.#challenge('error="insufficient_scope"', `scope="${failure.scope}"`) };
     return failure === undefined ? {} : retryHeaders(failure);
   }
 
-  /** Clients of the old version send no version; their form of the card also has the new interfaces. */
+  /** The public card. Clients of the old version send no version header; their card also lists the new interfaces. */
   async #card(request: Request): Promise<Response> {
     if (request.method !== 'GET') return refusal(405, 'the agent card is read with GET', { allow: 'GET' });
     const card = await this.#options.handler.getAgentCard();
@@ -305,7 +305,7 @@ export class A2aHttp {
       return rest(AgentCard.toJSON(await handler.getAuthenticatedExtendedAgentCard({ tenant }, context)));
     if (at === 'GET /tasks') {
       const answer = await handler.listTasks(listRequest(query), context);
-      // Empty members are required here, and the SDK leaves them out.
+      // The protocol requires these members even if empty; the SDK omits them.
       const { tasks: _, ...counts } = answer;
       return rest({ tasks: [], ...counts, ...(ListTasksResponse.toJSON(answer) as object) });
     }
@@ -374,7 +374,7 @@ function isJson(text: string): boolean {
 const unsupported = (version: string) =>
   new VersionNotSupportedError(`the version ${JSON.stringify(version.slice(0, 20))} is not supported; use ${VERSION}`);
 
-/** A failure of the inside has its own status, also in JSON-RPC, so that clients know to wait. */
+/** An internal failure has its HTTP status also in JSON-RPC, so that clients retry later. */
 const statusOf = ({ failure }: Caller) =>
   failure === undefined || failure.code === 'invalid_request' ? 200 : failure.status;
 

@@ -1,12 +1,12 @@
-/** Limits the requests of one caller, and its open streams. */
+/** Limits the requests and the open streams of one caller. */
 import type { Clock } from '../kit/clock/clock.ts';
 import { ReveilleError } from '../wire/errors.ts';
 
-/** Requests of a caller per minute, and how many of them may come at once. */
+/** Requests of one caller per minute, and the largest burst. */
 const PER_MINUTE = 240;
 const BURST = 60;
 const MOST_STREAMS = 8;
-/** Above this number of callers, entries of idle ones are removed. */
+/** Above this number of callers, idle callers are removed. */
 const SWEEP_ABOVE = 1024;
 
 type Use = { tokens: number; at: number; streams: number };
@@ -14,7 +14,7 @@ type Use = { tokens: number; at: number; streams: number };
 export class CallerLimits {
   readonly #clock: Clock;
   readonly #uses = new Map<string, Use>();
-  /** Admits a request of the user, beside those of their other clients. @returns ends it */
+  /** Admits a request under the user's own limit. @returns releases it */
   readonly #enterUser: (userId: string) => () => void;
 
   constructor(clock: Clock, enterUser: (userId: string) => () => void) {
@@ -25,7 +25,7 @@ export class CallerLimits {
   /**
    * Admits a request.
    *
-   * @returns ends it; calling it again has no effect
+   * @returns releases it; a second call has no effect
    * @throws ReveilleError `rate_limited` with the retry time
    */
   enter(caller: string, userId: string): () => void {
@@ -43,7 +43,7 @@ export class CallerLimits {
   enterStream(caller: string): () => void {
     const use = this.#refilled(caller);
     if (use.streams >= MOST_STREAMS)
-      throw new ReveilleError('rate_limited', `${MOST_STREAMS} streams are open, the most; end one`, {
+      throw new ReveilleError('rate_limited', `the limit of ${MOST_STREAMS} open streams is reached; end one`, {
         retryAfterSeconds: 5,
       });
     use.streams++;

@@ -1,4 +1,4 @@
-/** The message of a caller: what of it is accepted, and whether two messages with the same id are the same. */
+/** Checks the message of a caller, and compares two messages with the same id. */
 import { createHash } from 'node:crypto';
 import { Message } from '@a2a-js/sdk';
 import { ContentTypeNotSupportedError, RequestMalformedError } from '@a2a-js/sdk/errors';
@@ -16,27 +16,27 @@ export function checkedId(name: string, value: string): string {
   throw malformed(`${name} must be 1 to ${ID_CHARACTERS} visible ASCII characters`);
 }
 
-/** The texts of a message. */
+/** The text parts of a message. */
 export function textOf({ parts }: Pick<Message, 'parts'>): string {
   return parts.flatMap(({ content }) => (content?.$case === 'text' ? content.value : [])).join('\n\n');
 }
 
-/** @throws A2AError for a message that no task can be made of */
+/** @throws A2AError for a message that cannot become a task */
 export function checkedMessage(message: Message | undefined): Message {
-  if (message === undefined || message.parts.length === 0) throw malformed('message.parts must have a part');
+  if (message === undefined || message.parts.length === 0) throw malformed('message.parts must have at least one part');
   checkedId('message.messageId', message.messageId);
   for (const { content } of message.parts) {
     if (content?.$case === 'text' || content?.$case === 'data') continue;
-    throw new ContentTypeNotSupportedError('message.parts may have texts and data, and no files');
+    throw new ContentTypeNotSupportedError('message.parts must be text or data; files are not supported');
   }
   const text = textOf(message);
   if (text.length > TEXT_CHARACTERS)
-    throw malformed(`the texts of message.parts must have at most ${TEXT_CHARACTERS} characters together`);
+    throw malformed(`the text of message.parts must have at most ${TEXT_CHARACTERS} characters in total`);
   if (!text.isWellFormed()) throw malformed('message.parts must be well-formed Unicode');
   return message;
 }
 
-/** The payload of the turn. @param data source texts of the message's data */
+/** The payload of the turn. @param data source texts of the message's data parts */
 export const payloadOf = (data: readonly string[]) => (data.length < 2 ? data[0] : `[${data.join(',')}]`);
 
 function fingerprintOf(message: Message, payload: string | undefined): string {
@@ -49,7 +49,7 @@ function fingerprintOf(message: Message, payload: string | undefined): string {
 /**
  * The task of a repeated message.
  *
- * @throws RequestMalformedError when the id belongs to another message
+ * @throws RequestMalformedError if the id belongs to a different message
  */
 export function sameMessage(known: StoredTask, message: Message, payload: string | undefined): StoredTask {
   const stored = Message.fromJSON(JSON.parse(known.message));

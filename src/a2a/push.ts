@@ -1,6 +1,6 @@
 /**
- * Push notifications: a changed task is posted to the address that its caller gave. The address is checked at every
- * connection, redirects are not followed, and a receiver that does not answer is retried for a bounded time.
+ * Push notifications: each change of a task is posted to the address that its caller gave. The address is checked at
+ * every connection, redirects are not followed, and failed deliveries are retried for a limited time.
  */
 import { StreamResponse } from '@a2a-js/sdk';
 import { V03PushNotificationSerializer } from '@a2a-js/sdk/compat/v0_3/server';
@@ -19,7 +19,7 @@ const LONGEST_PAUSE_MS = 300_000;
 const MOST_ATTEMPTS = 8;
 const ANSWER_BYTES = 4096;
 
-/** The body of a notification: the new state. Of a task that has ended, the old form of the protocol has it whole. */
+/** The body of a notification: in version 1.0 the new state, or the task once it has a reply; in 0.3 always the task. */
 export function notificationOf(task: StoredTask, version: string): string {
   const status = { taskId: task.id, contextId: task.contextId, status: statusOf(task), metadata: undefined };
   const whole: StreamResponse = { payload: { $case: 'task', value: taskOf(task, 0) } };

@@ -1,6 +1,6 @@
 /**
- * The operations of the protocol, for both bindings: the SDK's transport handlers parse the requests and write the
- * answers. A caller sees its own tasks alone; every other id is not found.
+ * The operations of the protocol, for both bindings. The SDK's transport handlers parse the requests and write the
+ * answers. A caller sees only its own tasks: every other id is not found.
  */
 import {
   type AgentCard,
@@ -46,11 +46,11 @@ import {
 } from './task.ts';
 import type { TaskEvent, Tasks } from './tasks.ts';
 
-/** The caller of a request, as the SDK passes it through. */
+/** The caller of a request. The SDK passes this object through. */
 export class Caller implements User {
   readonly isAuthenticated = true;
   readonly authorized: Authorized;
-  /** Source texts of the data in the request's message: the SDK parses them, and loses digits. */
+  /** Source texts of the message's data parts: the SDK parses them, and loses digits of numbers. */
   readonly data: readonly string[];
   /** Ends the answer. */
   readonly ending = new AbortController();
@@ -89,14 +89,14 @@ export type RequestHandlerOptions = {
   log: Logger;
 };
 
-/** How long a request waits for the end of its task; then the answer has the unfinished task. */
+/** How long a request waits for the end of its task before it answers with the unfinished task. */
 const BLOCK_MS = 55_000;
 const PAGE_DEFAULT = 50;
 const PAGE_MAX = 100;
 const CONFIGS_MAX = 4;
 const NOT_FOUND = 'there is no such task';
 
-/** Wraps the operations, so that no error of the inside reaches the caller. */
+/** Wraps the operations, so that no internal error reaches the caller. */
 function guarded<T>(caller: Caller, log: Logger, thrown: unknown): T {
   if (thrown instanceof A2AError) throw thrown;
   const error = toReveilleError(thrown);
@@ -111,7 +111,7 @@ class A2AErrorOfServer extends A2AError {
   override readonly reason = 'INTERNAL_ERROR';
 
   constructor() {
-    super({ message: 'the request could not be carried out now; try again later' });
+    super({ message: 'the request failed; try again later' });
   }
 }
 
@@ -120,7 +120,7 @@ function callerOf({ user }: ServerCallContext): Caller {
   throw new ReveilleError('internal', 'a request without a verified caller reached the tasks');
 }
 
-/** The credential is valid, and lacks a scope. */
+/** The error for a valid credential that lacks a scope. */
 export class MissingScope extends ReveilleError {
   readonly scope: string;
 
@@ -135,7 +135,7 @@ function requireScope({ authorized }: Caller, scope: string): void {
   throw new MissingScope(scope);
 }
 
-/** The cursor of a page: the last change and the id of its last task. */
+/** The cursor after a page: the last change and the id of the page's last task. */
 const cursorOf = ({ updatedAt, id }: StoredTask) => `${updatedAt}~${id}`;
 
 function readCursor(text: string): { updatedAt: number; id: string } | undefined {
@@ -151,7 +151,7 @@ function stateOf(state: number | undefined): TaskStateName | undefined | 'none' 
   return found === undefined ? 'none' : (found[0] as TaskStateName);
 }
 
-/** A configuration for the caller: the credentials are not returned. */
+/** A push configuration as the caller sees it, without the credentials. */
 const shownConfig = ({ taskId, id, url, token, scheme }: PushConfig): TaskPushNotificationConfig => ({
   ...{ tenant: '', id, taskId, url, token },
   authentication: scheme === '' ? undefined : { scheme, credentials: '' },
@@ -203,7 +203,7 @@ export class RequestHandler implements A2ARequestHandler {
       const limit = Math.min(pageSize || PAGE_DEFAULT, PAGE_MAX);
       if (limit < 1) throw malformed('pageSize must be at least 1');
       const since = statusTimestampAfter === undefined ? undefined : Date.parse(statusTimestampAfter);
-      if (Number.isNaN(since)) throw malformed('statusTimestampAfter must be an instant');
+      if (Number.isNaN(since)) throw malformed('statusTimestampAfter must be an RFC 3339 instant');
       const state = stateOf(status);
       const filter = { caller: caller.key, contextId: contextId || undefined, since, after: readCursor(pageToken) };
       const { tasks, total } =
@@ -230,7 +230,7 @@ export class RequestHandler implements A2ARequestHandler {
       throw new TaskNotCancelableError(
         isFinal(this.#own(id, caller))
           ? 'the task has ended'
-          : 'a step of the task was handed over and waits for the user, who can deny it',
+          : 'a step of the task waits for the approval of the user; only the user can deny it',
       );
     });
   }
@@ -252,7 +252,10 @@ export class RequestHandler implements A2ARequestHandler {
       const config = this.#configOf(given, taskId, context.requestedVersion);
       await this.#options.store.putConfig(config, (known) => {
         if (known.length < CONFIGS_MAX || known.some(({ id }) => id === config.id)) return;
-        throw new ReveilleError('rate_limited', `a task may have ${CONFIGS_MAX} receivers of notifications at most`);
+        throw new ReveilleError(
+          'rate_limited',
+          `the limit of ${CONFIGS_MAX} push configurations of a task is reached; delete one`,
+        );
       });
       return shownConfig(config);
     });
@@ -265,7 +268,7 @@ export class RequestHandler implements A2ARequestHandler {
     return this.#guard(context, async (caller) => {
       const configs = this.#options.store.configsOf(this.#own(taskId, caller).id);
       const config = configs.find((one) => one.id === (id || taskId));
-      if (config === undefined) throw new TaskNotFoundError('the task has no such receiver of notifications');
+      if (config === undefined) throw new TaskNotFoundError('the task has no such push configuration');
       return shownConfig(config);
     });
   }
@@ -305,7 +308,7 @@ export class RequestHandler implements A2ARequestHandler {
     throw new TaskNotFoundError(NOT_FOUND);
   }
 
-  /** Stores the task of a message, or returns the one that the message has. */
+  /** Stores the task of a message. A repeated message returns its existing task. */
   async #accept(request: SendMessageRequest, caller: Caller, version: string): Promise<StoredTask> {
     const message = checkedMessage(request.message);
     const payload = payloadOf(caller.data);
@@ -345,7 +348,7 @@ export class RequestHandler implements A2ARequestHandler {
     return task;
   }
 
-  /** Sets the alarm of a message: its task has ended when it is stored. */
+  /** Sets the alarm of a message. The task is stored as completed. */
   async #alarm(task: StoredTask, alarm: string, caller: Caller): Promise<StoredTask> {
     requireScope(caller, A2A_SCOPES.setAlarm);
     const { callerName, conversationId, messageId } = task;
@@ -355,7 +358,7 @@ export class RequestHandler implements A2ARequestHandler {
     return { ...task, state: 'completed', result };
   }
 
-  /** Waits until a task has ended, or needs its user. */
+  /** Waits until a task has ended or waits for an approval. */
   async #settled(task: StoredTask, gone: AbortSignal): Promise<StoredTask> {
     const { store, tasks, clock } = this.#options;
     const isSettled = (one: StoredTask) => isFinal(one) || one.state === 'auth_required';
@@ -380,7 +383,7 @@ export class RequestHandler implements A2ARequestHandler {
     }
   }
 
-  /** @throws RequestMalformedError for an address that is never called */
+  /** @throws RequestMalformedError for an address that must not be called */
   #configOf(given: TaskPushNotificationConfig, taskId: string, version: string): PushConfig {
     const { web } = this.#options;
     const { url, token, authentication } = given;
@@ -388,7 +391,7 @@ export class RequestHandler implements A2ARequestHandler {
     const id = given.id === '' ? taskId : checkedId('id', given.id);
     for (const [name, value] of Object.entries({ token, credentials }))
       if (value !== '' && (value.length > 4096 || !VISIBLE.test(value)))
-        throw malformed(`${name} must be visible ASCII of 4096 characters at most`);
+        throw malformed(`${name} must be at most 4096 visible ASCII characters`);
     if (scheme !== '' && !/^[A-Za-z][A-Za-z0-9-]{0,31}$/.test(scheme))
       throw malformed('authentication.scheme must be the name of a scheme, such as Bearer');
     try {
@@ -396,14 +399,14 @@ export class RequestHandler implements A2ARequestHandler {
       if (!/^https:/i.test(url) && !web.isAllowed(url)) throw malformed('url must begin with https://');
     } catch (thrown) {
       if (thrown instanceof A2AError) throw thrown;
-      // What the router may reach is not for the caller.
+      // The reason could reveal which hosts the router reaches.
       throw malformed('url must be an https:// address on the internet');
     }
     return { taskId, id, url, token, scheme, credentials, version: version === LEGACY_VERSION ? version : '1.0' };
   }
 }
 
-/** The answers of a stream to an event; the first one is the whole task. */
+/** The answers of a stream to one event; the first answer is the whole task. */
 function* responsesTo(event: TaskEvent, isFirst: boolean): Generator<StreamResponse> {
   const { task } = event;
   const ids = { taskId: task.id, contextId: task.contextId, metadata: undefined };

@@ -1,4 +1,4 @@
-/** A2A, server side, for the public listener of a router. This file connects the parts. */
+/** A2A, server side, for the public listener of a router. Connects the parts. */
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
 import { WebAccess } from '../kit/http/web-access.ts';
@@ -16,22 +16,22 @@ export type A2aServerOptions = Pick<TasksOptions, 'agentOf' | 'onMachine' | 'isA
   /** The folder of its database. */
   dataDir: string;
   authenticate: Authenticate;
-  /** The authorization servers whose access tokens count; none by default. */
+  /** The trusted authorization servers; none by default. */
   issuers?: () => readonly string[];
   /** The address by which others reach the listener, without a trailing slash. */
   publicUrl: () => string;
-  /** Admits one request of a user. @returns ends it @throws ReveilleError `rate_limited` */
+  /** Admits one request of a user. @returns releases its slot @throws ReveilleError `rate_limited` */
   enter: (userId: string) => () => void;
-  /** Hosts of private networks to which notifications may be sent, `host` or `host:port`, separated by commas. */
+  /** Private hosts to which notifications may be sent, `host` or `host:port`, separated by commas. */
   allow: string | undefined;
   version: string;
-  /** Unfinished tasks continue after it; by default at once. */
+  /** Unfinished tasks continue when it resolves; by default immediately. */
   startAfter?: Promise<void> | undefined;
   clock: Clock;
   log: Logger;
 };
 
-/** The largest body of a request. */
+/** Maximum size of a request body. */
 const BODY_BYTES = 64 * 1024;
 
 export type A2aServer = {
@@ -43,7 +43,7 @@ export type A2aServer = {
   close(): Promise<void>;
 };
 
-/** Opens the tasks of an earlier process and continues them. @throws ReveilleError when its database cannot be opened */
+/** Starts the server and continues unfinished tasks. @throws ReveilleError if the database cannot be opened */
 export function openA2aServer(options: A2aServerOptions): A2aServer {
   const { dataDir, authenticate, issuers = () => [], publicUrl, allow, version, clock, log } = options;
   const web = new WebAccess({ clock, allow, setting: 'ROUTER_A2A_ALLOW' });

@@ -1,4 +1,4 @@
-/** Tasks on disk, with the notifications about them: one SQLite file, one process. Writes resolve when they are on disk. */
+/** Stores tasks and their notifications in one SQLite file, for one process. Writes resolve when they are on disk. */
 import type { SQLOutputValue } from 'node:sqlite';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { OutboxItem, OutboxStore } from '../kit/outbox/outbox.ts';
@@ -10,17 +10,17 @@ export type PushConfig = {
   readonly taskId: string;
   readonly id: string;
   readonly url: string;
-  /** Sent with each notification, so that the receiver knows it as its own. */
+  /** Sent with each notification, so that the receiver can recognise its sender. */
   readonly token: string;
   readonly scheme: string;
   readonly credentials: string;
-  /** Of the protocol. */
+  /** The protocol version of the notifications. */
   readonly version: string;
 };
 
 export type Notification = OutboxItem & { readonly config: PushConfig; readonly body: string };
 
-/** What a change of a task sets; an absent member stays. */
+/** The members that a change sets; absent members keep their value. */
 export type TaskChanges = Partial<
   Pick<StoredTask, 'state' | 'turnId' | 'conversationId' | 'waitsFor' | 'note' | 'reply' | 'result'>
 >;
@@ -31,7 +31,7 @@ export type TaskFilter = {
   readonly state?: TaskStateName | undefined;
   /** Only tasks that changed at this instant or later. */
   readonly since?: number | undefined;
-  /** The last task of the page before. */
+  /** The last task of the previous page. */
   readonly after?: { readonly updatedAt: number; readonly id: string } | undefined;
   readonly limit: number;
 };
@@ -57,7 +57,7 @@ export type TaskStore = ReturnType<typeof openTaskStore>;
 export type TaskStoreOptions = {
   path: string;
   clock: Clock;
-  /** The body of a notification about a changed task, in the form of a version of the protocol. */
+  /** The body of a notification about a changed task, for a version of the protocol. */
   notificationOf: (task: StoredTask, version: string) => string;
 };
 
@@ -115,7 +115,7 @@ export function openTaskStore({ path, clock, notificationOf }: TaskStoreOptions)
     ...{ caller, contextId: contextId ?? null, state: state ?? null, since: since ?? null },
   });
 
-  /** Puts the notifications about a task into the outbox, in the transaction of its change. */
+  /** Adds the notifications about a task to the outbox, in the transaction of its change. */
   function announce(task: StoredTask): void {
     for (const { id, version } of configsOf(task.id)) {
       const now = clock.now();
@@ -129,7 +129,7 @@ export function openTaskStore({ path, clock, notificationOf }: TaskStoreOptions)
     return result;
   }
 
-  /** @param most tasks of a caller; beyond it the oldest final one is removed */
+  /** @param most tasks of a caller; beyond it, its oldest final task is removed */
   function add(task: StoredTask, most: number): void {
     while (countOf(ofCaller.get(task.caller)) >= most) if (dropOldest.run(task.caller).changes === 0) break;
     const { payload = null, turnId = null, note = null, reply = null, result = null, waitsFor, ...members } = task;
@@ -169,10 +169,10 @@ export function openTaskStore({ path, clock, notificationOf }: TaskStoreOptions)
     },
 
     /**
-     * Stores a task with its first receiver of notifications, unless the caller has a task of that message.
+     * Stores a task with its first push configuration, unless the caller already has a task of that message.
      *
      * @param check throws when no further task may be stored
-     * @returns the stored task, or the known one
+     * @returns the new task, or the existing one
      */
     create(
       task: StoredTask,

@@ -1,11 +1,11 @@
-/** A task of another agent: its states, its message for the user's agent, and its form in the protocol. Pure. */
+/** A task of another agent: its states, its message for the user's agent, and its conversion to the protocol. Pure. */
 import { type Artifact, Message, type Part, Role, type Task, TaskState, type TaskStatus } from '@a2a-js/sdk';
 import { codeFor, quoted } from '../kit/model/quotation.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 
 /**
  * `submitted` (stored) → `working` (the agent has the turn) → a final state. `auth_required`: a step of the task waits
- * for the approval of the user, who gives it elsewhere; the task then continues by itself.
+ * for the approval of the user. The user gives it elsewhere, and the task then continues by itself.
  */
 export const TASK_STATES = {
   submitted: TaskState.TASK_STATE_SUBMITTED,
@@ -35,19 +35,19 @@ export type StoredTask = {
   readonly payload: string | undefined;
   readonly state: TaskStateName;
   readonly turnId: string | undefined;
-  /** Intents that the turn handed over and did not wait for. */
+  /** Intents that the turn submitted and that were still open at its end. */
   readonly waitsFor: readonly string[];
-  /** A sentence for the caller about the state. */
+  /** A sentence about the state, for the caller. */
   readonly note: string | undefined;
   readonly reply: string | undefined;
-  /** Data beside the reply, JSON. */
+  /** JSON that is returned with the reply. */
   readonly result: string | undefined;
-  /** Epoch milliseconds, as the next. */
+  /** Epoch milliseconds, like `updatedAt`. */
   readonly createdAt: number;
   readonly updatedAt: number;
 };
 
-/** The id of the task's turn: the daemon begins a turn with a known id only once. */
+/** The id of the task's turn: the daemon starts a turn with this id only once. */
 export const fireIdOfTask = (taskId: string): string => `a2a-${taskId}`;
 
 export const REPLY_ARTIFACT = 'reply';
@@ -90,7 +90,7 @@ export function statusOf({ id, contextId, state, note, updatedAt }: StoredTask):
   return { state: TASK_STATES[state], message, timestamp: formatInstant(updatedAt) };
 }
 
-/** @param historyLength the most messages of the history; by default all */
+/** @param historyLength maximum number of messages in the history; by default all */
 export function taskOf(stored: StoredTask, historyLength?: number): Task {
   const { id, contextId, message } = stored;
   const history = historyLength === 0 ? [] : [{ ...Message.fromJSON(JSON.parse(message)), taskId: id, contextId }];
@@ -98,8 +98,8 @@ export function taskOf(stored: StoredTask, historyLength?: number): Task {
 }
 
 /**
- * The text of another agent for any agent's model: facts, then the text between marker lines, which it cannot imitate.
- * Neo marks such a turn by itself too; other daemons show their model this text alone.
+ * The message for the model: facts, then the other agent's text between marker lines that the other agent cannot forge.
+ * Neo also marks such a turn in its prompt; other daemons pass on only this text.
  *
  * @param seed makes the markers unpredictable for the caller
  */

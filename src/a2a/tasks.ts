@@ -1,6 +1,6 @@
 /**
- * Tasks of other agents: each becomes one turn of the user's agent, in a conversation of its own for the caller. A task
- * is stored first. Its turn has an id derived from the task, so that a repetition after a crash begins no second turn.
+ * Tasks of other agents: each becomes one turn of the user's agent, in a conversation that belongs to the caller. A
+ * task is stored first. The id of its turn is derived from the task, so a repetition after a crash starts no second turn.
  */
 import { backoff, withJitter } from '../kit/clock/backoff.ts';
 import { type Clock, wait } from '../kit/clock/clock.ts';
@@ -16,38 +16,38 @@ import { fireIdOfTask, framed, isFinal, type StoredTask } from './task.ts';
 /** Changes of a task for a reader that follows it. */
 export type TaskEvent =
   | { readonly kind: 'status'; readonly task: StoredTask }
-  /** The reply so far; `appended` as in `TurnChange`. It is not stored. */
+  /** The reply so far, which is not stored; `appended` as in `TurnChange`. */
   | { readonly kind: 'reply'; readonly task: StoredTask; readonly text: string; readonly appended?: string };
 
 export type TasksOptions = {
   store: TaskStore;
   agentOf: (userId: string) => AgentClient;
-  /** Calls back when the user's machine may have changed. @returns ends it */
+  /** Calls back when the state of the user's machine may have changed. @returns stops it */
   onMachine: (userId: string, listener: () => void) => () => void;
-  /** Whether the machine runs, so that a read does not start it. */
+  /** Whether the machine runs: a read must not start it. */
   isAwake: (userId: string) => Promise<boolean>;
   clock: Clock;
   log: Logger;
   random?: () => number;
 };
 
-/** Unfinished tasks of one user and of one caller, and stored ones of one caller. */
+/** Maximum of unfinished tasks of one user and of one caller, and of stored tasks of one caller. */
 const MOST_OF_USER = 16;
 const MOST_OF_CALLER = 8;
 const MOST_STORED = 1000;
-/** A longer reply is cut. In UTF-16 units. */
+/** Maximum length of a reply in UTF-16 units; a longer reply is cut. */
 const REPLY_CHARACTERS = 256 * 1024;
-/** An ended task is kept for this long. */
+/** How long an ended task is kept. */
 const KEPT_MS = 7 * 24 * 3_600_000;
 const SWEEP_MS = 3_600_000;
-/** A turn that could not be begun, or that nothing was heard of, is given up after this time. */
+/** A task fails after this time if its turn could not be started, or reported nothing. */
 const GIVE_UP_MS = 3_600_000;
-/** An approval is awaited for this long after its turn. */
+/** How long a task waits for an approval after the end of its turn. */
 const LONGEST_APPROVAL_MS = 7 * 24 * 3_600_000;
-/** Pauses between looks at a conversation after a sign of life of its machine: a look may keep the machine awake. */
+/** Pauses between reads of a conversation after a change of its machine: a read may keep the machine awake. */
 const lookPauseMs = backoff({ first: 2000, longest: 15 * 60_000 });
 const pauseMs = backoff({ first: 1000, longest: 60_000 });
-/** Events that a reader may leave unread. */
+/** A reader with more unread events is disconnected. */
 const MOST_UNREAD = 1000;
 
 export const NOTES = {
@@ -55,7 +55,7 @@ export const NOTES = {
   unreachable: "The user's agent could not be reached.",
   refused: "The user's agent does not accept messages of other agents at present.",
   failed: "The user's agent could not answer.",
-  lost: "It is unknown how the task ended: the user's agent does not know it any more.",
+  lost: "It is unknown how the task ended: the user's agent no longer knows it.",
   expired: 'The approval that this task waited for was not given in time.',
   canceled: 'The task was canceled by the caller.',
 } as const;
@@ -66,7 +66,7 @@ class Stopped extends Error {}
 export class Tasks {
   readonly #options: TasksOptions;
   readonly #closing = new AbortController();
-  /** The work on the unfinished tasks. */
+  /** The running work of each unfinished task. */
   readonly #running = new Map<string, { stop: AbortController; done: Promise<void> }>();
   readonly #readers = new Map<string, Set<(event: TaskEvent) => void>>();
   #cancelSweep = () => {};
@@ -75,7 +75,7 @@ export class Tasks {
     this.#options = options;
   }
 
-  /** Continues the tasks of an earlier process. */
+  /** Continues unfinished tasks. */
   start(): void {
     if (this.#closing.signal.aborted) return;
     for (const { id } of this.#options.store.unfinished()) this.#begin(id);
@@ -83,9 +83,9 @@ export class Tasks {
   }
 
   /**
-   * Stores a task and begins it.
+   * Stores a task and starts it.
    *
-   * @returns the task, or the known one of the same message
+   * @returns the task, or the existing one of the same message
    * @throws ReveilleError `rate_limited` when the user or the caller has too many unfinished tasks
    */
   async create(task: StoredTask, config?: PushConfig): Promise<{ task: StoredTask; isNew: boolean }> {
@@ -93,7 +93,7 @@ export class Tasks {
     const check = () => {
       const { count, ofCaller } = store.openOnes(task.userId, task.caller);
       if (isFinal(task) || (count < MOST_OF_USER && ofCaller < MOST_OF_CALLER)) return;
-      const message = `too many tasks for this agent are unfinished (${MOST_OF_CALLER} of a caller at most); wait for one`;
+      const message = `too many unfinished tasks for this agent (at most ${MOST_OF_CALLER} per caller); wait for one to end`;
       throw new ReveilleError('rate_limited', message, { retryAfterSeconds: 10 });
     };
     const made = await store.create(task, { config, most: MOST_STORED, check });
@@ -104,8 +104,8 @@ export class Tasks {
   /**
    * Ends a task with its turn.
    *
-   * @returns the ended task; `undefined` if it had ended before, or has handed a step over that waits for the user
-   * @throws ReveilleError when the agent cannot be reached: the task continues
+   * @returns the ended task; `undefined` if it had already ended, or a submitted step waits for the user
+   * @throws ReveilleError if the agent cannot be reached: the task continues
    */
   async cancel(task: StoredTask): Promise<StoredTask | undefined> {
     const { store, agentOf } = this.#options;
@@ -115,7 +115,7 @@ export class Tasks {
     const current = store.get(id);
     if (!isCancelable(current)) return undefined;
     try {
-      // A message without an answer may have arrived: its repetition returns the turn.
+      // An unanswered message may have arrived: its repetition returns the existing turn.
       const turnId = current.turnId ?? (await this.#post(current)).turn_id;
       const turn = await agentOf(userId).cancelTurn(turnId);
       if (turn.status !== 'done') return await this.#finish(id, { state: 'canceled', note: NOTES.canceled });
@@ -128,7 +128,7 @@ export class Tasks {
   }
 
   /**
-   * The events of a task, from its present state on, until it has ended or the signal aborts.
+   * The events of a task, beginning with its current state, until it has ended or the signal aborts.
    *
    * @throws ReveilleError `unavailable` when the reader is too slow
    */
@@ -160,7 +160,7 @@ export class Tasks {
         }
         if (unread.length > MOST_UNREAD)
           throw new ReveilleError('unavailable', 'the reader is too slow; subscribe to the task again');
-        // Older than the state that was read first.
+        // The state that was read first already includes this event.
         if (event.kind === 'status' && event.task.updatedAt <= now.updatedAt) continue;
         yield event;
         if (event.kind === 'status' && isFinal(event.task)) return;
@@ -172,7 +172,7 @@ export class Tasks {
     }
   }
 
-  /** Stops the work on all tasks, which the next process continues. */
+  /** Stops the work on all tasks. The next process continues it. */
   async close(): Promise<void> {
     this.#cancelSweep();
     this.#closing.abort(new Stopped('the router is closing'));
@@ -230,7 +230,7 @@ export class Tasks {
     }
   }
 
-  /** Does the next part of a task's work. */
+  /** Executes the next step of a task's work. */
   async #advance(task: StoredTask, signal: AbortSignal): Promise<void> {
     if (task.turnId === undefined) {
       const accepted = await this.#post(task, signal);
@@ -242,7 +242,7 @@ export class Tasks {
     }
   }
 
-  /** Hands the message over; a repetition returns the turn that it has begun. */
+  /** Sends the message to the agent. A repetition returns the existing turn. */
   #post(task: StoredTask, signal?: AbortSignal) {
     const { id, userId, callerName, conversationId, payload, message } = task;
     return this.#options.agentOf(userId).chat(
@@ -277,7 +277,7 @@ export class Tasks {
     signal.throwIfAborted();
   }
 
-  /** After its turn, a task ends with the turn in which the agent learns how its intents have ended. */
+  /** Waits for the turn in which the agent gets the outcome of the task's intents. The task ends with that turn. */
   async #awaitIntents(task: StoredTask, signal: AbortSignal): Promise<void> {
     const { onMachine, isAwake, agentOf, clock } = this.#options;
     const { id, userId, conversationId } = task;
@@ -325,7 +325,7 @@ export class Tasks {
     const changed = await this.#options.store.change(id, changes);
     if (changed === undefined) return undefined;
     this.#notify(id, { kind: 'status', task: changed });
-    // Its work has nothing left to do.
+    // No work remains.
     if (isFinal(changed)) this.#running.get(id)?.stop.abort(new Stopped('the task has ended'));
     return changed;
   }
@@ -335,7 +335,7 @@ export class Tasks {
   }
 }
 
-/** A step that was handed over to the executor goes on without the turn: only the user can deny it. */
+/** Only the user can deny a step that was submitted to the executor: it continues without the turn. */
 function isCancelable(task: StoredTask | undefined): task is StoredTask {
   return task !== undefined && !isFinal(task) && task.waitsFor.length === 0;
 }
@@ -351,7 +351,7 @@ const bounded = (reply: string) =>
 
 const replyOf = ({ reply }: TurnView) => (reply === undefined ? {} : { reply: bounded(reply) });
 
-/** The reason of a failed turn is for the user alone. */
+/** The state after a turn. The caller does not get the error of a failed turn. */
 function endOf(turn: TurnView): TaskChanges {
   if (turn.status === 'done') return { state: 'completed', reply: bounded(turn.reply ?? '') };
   return { state: 'failed', note: NOTES.failed };

@@ -1,9 +1,8 @@
 /**
- * Crons as the client of LangGraph writes and reads them (`CronsClient` of `@langchain/langgraph-sdk`), and the alarms that
- * stand for them. Pure.
+ * Converts crons of LangGraph's client (`CronsClient` of `@langchain/langgraph-sdk`) to alarms and back. Pure.
  *
- * A cron is a series. Its input and what belongs to it are the payload of the alarm, below `langgraph`; that member also
- * tells crons from the user's other alarms. A thread is a conversation.
+ * A cron is a series. The payload of the alarm contains its input and its other members below `langgraph`. The presence
+ * of that member distinguishes crons from the user's other alarms. A thread is a conversation.
  */
 import { z } from 'zod';
 import type { AlarmCreateBody, AlarmPatchBody } from '../chronos/client.ts';
@@ -11,7 +10,7 @@ import { type AlarmView, conversationIdSchema } from '../wire/alarm.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { encodeJson, parseJsonObject, RawJson } from '../wire/json.ts';
 
-/** Members that keep their source text. */
+/** Members whose source text is kept, so that numbers keep their digits. */
 const RAW = ['input', 'config', 'context', 'metadata'] as const;
 const MARK = 'langgraph';
 
@@ -28,7 +27,7 @@ const shared = {
   on_run_completed: z.enum(['keep', 'delete']).nullish(),
   multitask_strategy: z.enum(['reject', 'enqueue', 'interrupt', 'rollback']).nullish(),
 };
-/** Members of runs that an agent of Reveille has nothing for, each with the reason. */
+/** Members of runs without an equivalent in Reveille, each with the reason. */
 const UNMAPPED: Readonly<Record<string, string>> = {
   interrupt_before: 'the agent asks for approval itself',
   interrupt_after: 'the agent asks for approval itself',
@@ -67,10 +66,10 @@ type CronSearch = z.output<typeof searchSchema>;
 const countSchema = z.strictObject(filters);
 export type CronFilter = z.output<typeof countSchema> & { enabled?: boolean | null | undefined };
 
-/** The part of a payload that a cron is kept in. */
+/** The member of a payload that contains a cron. */
 type Kept = { assistant_id: string } & { [N in (typeof RAW)[number]]?: RawJson | undefined };
 
-/** One cron as the client reads it. */
+/** A cron as the client reads it. */
 export type Cron = Readonly<{
   cron_id: string;
   assistant_id: string;
@@ -95,7 +94,7 @@ function read<S extends z.ZodType>(schema: S, body: unknown): z.output<S> {
   const [issue] = result.error.issues;
   const unknown = issue?.code === 'unrecognized_keys' ? issue.keys[0] : undefined;
   const name = unknown ?? issue?.path.join('.') ?? '';
-  const why = unknown === undefined ? issue?.message : (UNMAPPED[unknown] ?? 'is not a member that crons have here');
+  const why = unknown === undefined ? issue?.message : (UNMAPPED[unknown] ?? 'is not supported');
   throw new ReveilleError('invalid_request', unknown === undefined ? `${name}: ${why}` : refusal(unknown, why ?? ''), {
     status: 422,
   });
@@ -103,7 +102,7 @@ function read<S extends z.ZodType>(schema: S, body: unknown): z.output<S> {
 
 const refusal = (name: string, why: string) => `${name} cannot be mapped to an alarm: ${why}; omit it`;
 
-/** The members of a body without those that are `null`, which say nothing. */
+/** The members of a body that are not `null`: the client sends `null` for absent members. */
 function bodyOf(text: string): Record<string, unknown> {
   const body = parseJsonObject(text, RAW);
   const given = Object.entries(body).filter(([, value]) => !(value instanceof RawJson && value.text === 'null'));
@@ -127,7 +126,7 @@ const messageSchema = z.looseObject({
 });
 const inputSchema = z.looseObject({ messages: z.union([messageSchema, z.array(messageSchema)]) });
 
-/** What the agent is told: the last message of the user in the input, or that the input is in the payload. */
+/** The message for the agent: the last message of the user in the input, or a reference to the payload. */
 function messageOf(assistantId: string, input: RawJson | undefined): string {
   const value = input?.value();
   if (typeof value === 'string' && value.trim() !== '') return value;
@@ -137,7 +136,7 @@ function messageOf(assistantId: string, input: RawJson | undefined): string {
     .filter(({ role, type }) => ['user', 'human'].includes(role ?? type ?? 'user'))
     .map(({ content }) => (typeof content === 'string' ? content : content.map(({ text = '' }) => text).join('\n')))
     .findLast((text) => text.trim() !== '');
-  const otherwise = `Run ${assistantId} as its LangGraph cron asks; its input is in the payload, below langgraph.input.`;
+  const otherwise = `Run ${assistantId} for its LangGraph cron; the input is in the payload, below langgraph.input.`;
   return own ?? otherwise;
 }
 
@@ -150,7 +149,7 @@ function overlapOf(strategy: 'reject' | 'enqueue' | 'interrupt' | 'rollback' | n
   if (strategy === 'reject' || strategy === 'enqueue') return { overlap: OVERLAP[strategy] };
   throw new ReveilleError(
     'invalid_request',
-    refusal(`multitask_strategy "${strategy}"`, 'a turn that runs is not ended; use reject or enqueue'),
+    refusal(`multitask_strategy "${strategy}"`, 'an alarm does not end a running turn; use reject or enqueue'),
     { status: 422 },
   );
 }
@@ -168,7 +167,7 @@ const instantOf = (text: string) => (/(?:Z|[+-]\d\d:\d\d)$/i.test(text) ? text :
  * The alarm of a new cron.
  *
  * @param threadId the conversation; without one, each run begins its own
- * @throws ReveilleError 422 that names the member, and why
+ * @throws ReveilleError 422 with the member and the reason
  */
 export function alarmOf(text: string, threadId: string | undefined): { alarm: AlarmCreateBody; enabled: boolean } {
   const body = read(createSchema, bodyOf(text));
@@ -211,7 +210,7 @@ export function changesOf(text: string, alarm: AlarmView): { changes: AlarmPatch
   };
 }
 
-/** The cron in an alarm's payload; `undefined` for an alarm that is no cron. */
+/** The cron in an alarm's payload; `undefined` for any other alarm. */
 function keptOf({ kind, payload }: Pick<AlarmView, 'kind' | 'payload'>): Kept | undefined {
   if (kind !== 'cron' || !(payload instanceof RawJson) || !payload.text.startsWith(`{"${MARK}":`)) return undefined;
   const { [MARK]: inside } = parseJsonObject(payload.text, [MARK]);
@@ -220,7 +219,7 @@ function keptOf({ kind, payload }: Pick<AlarmView, 'kind' | 'payload'>): Kept | 
   return typeof kept.assistant_id === 'string' ? (kept as Kept) : undefined;
 }
 
-/** The cron of an alarm; `undefined` for one that is no cron, or has ended. */
+/** The cron of an alarm; `undefined` for an ended alarm, or one that is not a cron. */
 export function cronOf(alarm: AlarmView, userId: string): Cron | undefined {
   const kept = keptOf(alarm);
   if (kept === undefined || (alarm.status !== 'active' && alarm.status !== 'paused')) return undefined;
@@ -259,7 +258,7 @@ export function isWanted(cron: Cron, { assistant_id, thread_id, metadata, enable
   return metadata == null || hasMetadata(cron, metadata);
 }
 
-/** One page of the crons that are wanted, with the selected members. */
+/** One page of the crons that match a search, with the selected members. */
 export function pageOf(crons: readonly Cron[], search: CronSearch): readonly object[] {
   const { limit, offset, select } = search;
   const by = search.sort_by ?? 'created_at';

@@ -1,6 +1,6 @@
 /**
- * `/langgraph` of the router's public listener: the routes of LangGraph's `CronsClient`, for programs that set crons with it.
- * Each request acts for the user of the token in `x-api-key`.
+ * `/langgraph` of the router's public listener: the routes that LangGraph's `CronsClient` calls. Each request acts for
+ * the user of the token in `x-api-key`.
  */
 import { type ChronosClient, eachAlarm } from '../chronos/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
@@ -23,19 +23,19 @@ import {
 const LANGGRAPH_ROOT = '/langgraph';
 const BODY_BYTES = 128 * 1024;
 
-/** Clients that are kept, so that not every request proves the user's key again, and for how long. */
+/** Clients of chronosd are cached, so that not every request proves the user's key: how many, and for how long. */
 const MOST_CLIENTS = 500;
 const KEPT_MS = 10 * 60_000;
 
-/** The user of a token. */
+/** The user of a verified token. */
 type LanggraphUser = { readonly user: string; readonly credential: string; readonly rights: string };
 
 export type LanggraphOptions = {
   /** The user of a token; `undefined` for a wrong one. @throws ReveilleError `rate_limited` while it is locked */
   readonly authenticate: (token: string, remoteAddress: string) => LanggraphUser | undefined;
-  /** Admits one request of a user. @returns ends it */
+  /** Admits one request of a user. @returns releases its slot */
   readonly enter: (userId: string, kind: 'requests') => () => void;
-  /** A client with the user's rights at chronosd. @throws ReveilleError `forbidden` if the token has none */
+  /** A client with the user's rights at chronosd. @throws ReveilleError `forbidden` if the token has no such rights */
   readonly clientFor: (user: LanggraphUser) => ChronosClient | Promise<ChronosClient>;
   readonly clock: Pick<Clock, 'monotonic'>;
 };
@@ -52,10 +52,10 @@ type LanggraphService = {
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' };
 const json = (data: unknown) => new Response(encodeJson(data), { headers: JSON_TYPE });
 
-/** One answer for an id that is malformed, unknown, of another user, or of an alarm that is no cron. */
+/** The same answer for an id that is malformed, unknown, of another user, or of an alarm that is not a cron. */
 const noSuchCron = () => new ReveilleError('not_found', 'there is no such cron');
 
-/** The client of LangGraph shows `detail`. */
+/** An error in the form that LangGraph's client reads: it shows `detail`. */
 function failure(error: ReveilleError): Response {
   const { status, retryAfterSeconds } = error;
   const detail = error.code === 'internal' ? 'the request failed' : error.message;
@@ -160,7 +160,7 @@ function segmentsOf(path: string): string[] {
 }
 
 const noSuchRoute = () =>
-  new ReveilleError('not_found', 'this server has the crons of LangGraph, and no threads, runs, assistants or store');
+  new ReveilleError('not_found', 'this server has only the crons of LangGraph: no threads, runs, assistants or store');
 
 export function createLanggraph({ authenticate, enter, clientFor, clock }: LanggraphOptions): LanggraphService {
   const counts = { answered: 0, refused: 0, unauthorized: 0 };

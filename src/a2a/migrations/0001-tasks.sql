@@ -1,5 +1,5 @@
--- Tasks of other agents. A task is stored before it is acknowledged; its turn has an id that is derived from that of the task, so
--- that it is begun once. Instants are epoch milliseconds.
+-- Tasks of other agents. A task is stored before it is acknowledged. The id of its turn is derived from the task's id, so that
+-- the turn starts once. Instants are epoch milliseconds.
 CREATE TABLE tasks (
   id              TEXT    PRIMARY KEY,
   user_id         TEXT    NOT NULL,
@@ -9,14 +9,14 @@ CREATE TABLE tasks (
   conversation_id TEXT    NOT NULL,
   message_id      TEXT    NOT NULL,
   message         TEXT    NOT NULL,  -- JSON of A2A 1.0
-  payload         TEXT,              -- source text of its data
+  payload         TEXT,              -- source text of its data parts
   state           TEXT    NOT NULL
     CHECK (state IN ('submitted', 'working', 'auth_required', 'completed', 'failed', 'canceled')),
   turn_id         TEXT,
-  waits_for       TEXT,              -- JSON list of intents that go on after the turn
+  waits_for       TEXT,              -- JSON list of intents that continue after the turn
   note            TEXT,
   reply           TEXT,
-  result          TEXT,              -- JSON: data beside the reply
+  result          TEXT,              -- JSON that is returned with the reply
   created_at      INTEGER NOT NULL,
   updated_at      INTEGER NOT NULL,
   UNIQUE (caller, message_id)
@@ -32,11 +32,11 @@ CREATE TABLE push_configs (
   token       TEXT NOT NULL,
   scheme      TEXT NOT NULL,
   credentials TEXT NOT NULL,
-  version     TEXT NOT NULL,         -- of the protocol, for the form of its notifications
+  version     TEXT NOT NULL,         -- of the protocol of its notifications
   PRIMARY KEY (task_id, id)
 ) STRICT, WITHOUT ROWID;
 
--- Notifications that are not delivered yet.
+-- Undelivered notifications.
 CREATE TABLE notifications (
   id        TEXT    PRIMARY KEY,
   task_id   TEXT    NOT NULL,

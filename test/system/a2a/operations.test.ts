@@ -167,7 +167,7 @@ test('a turn that ends before its approval: the task ends with the turn that lea
   bench.ada.end(turn, 'I wait for the approval');
   const cancel = await eventually('the turn was seen to end', async () => {
     const answer = await bench.rest('POST', `/tasks/${id}:cancel`);
-    return answer.json.error?.message?.includes('handed over') && answer;
+    return answer.json.error?.message?.includes('only the user can deny it') && answer;
   });
   assert.equal(cancel.status, 400);
   await bench.restart();
