@@ -1,14 +1,14 @@
-/** Traces of this process, where a setting asks for them. */
+/** Traces of this process, if a setting enables them. */
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { CliContext } from './context.ts';
 
 /**
- * Begins to record traces if `REVEILLE_OTLP_ENDPOINT` is set. Without the packages of the exporter, alarms fire all the
- * same, and the log says what is missing.
+ * Starts to record traces if `REVEILLE_OTLP_ENDPOINT` is set. If the exporter's packages are not installed, the process
+ * starts without traces, and the log names the command that installs them.
  *
  * @param service the name of this process in traces
- * @returns exports the rest and ends it
+ * @returns exports the rest and stops
  * @throws ReveilleError `invalid_request` for an invalid address
  */
 export async function startOwnTraces(

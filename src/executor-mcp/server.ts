@@ -1,5 +1,5 @@
 /**
- * The stdio MCP server of `reveille executor mcp`: `core_execute` for any MCP client. A client with the Tasks extension
+ * The stdio MCP server of `reveille executor mcp`: `core_execute` for MCP clients. A client with the Tasks extension
  * (`io.modelcontextprotocol/tasks`, 2026-07-28) gets a task and polls it with `tasks/get`. Other clients use the tools
  * `task_status` and `task_cancel` with the same id.
  */
@@ -30,12 +30,12 @@ const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 const EXTENSIONS = { [TASKS_EXTENSION]: {} };
 
 const INSTRUCTIONS =
-  'Use core_execute for a task that moves money, commits the user to something, or needs rigour. The user approves every ' +
-  'step that cannot be taken back, on the console or with a command; you cannot approve it. Submit a task once.';
+  'Use core_execute for a task that moves money, commits the user to something, or needs rigour. The user approves ' +
+  'every step that cannot be undone, in the console or with a command; you cannot approve it. Submit a task once.';
 
-/** Clients look again after this time. Approvals take seconds to hours. */
+/** Poll interval for clients. Approvals take seconds to hours. */
 const POLL_MS = 2000;
-/** Clients give up a call after a minute. */
+/** Below one minute, after which clients give up a call. */
 const WAIT_MAX_SECONDS = 50;
 const WAIT_DEFAULT_SECONDS = 20;
 
@@ -65,8 +65,8 @@ const TOOLS: readonly (Tool & { name: ToolName })[] = [
     name: CORE_EXECUTE,
     title: 'Execute a task',
     description:
-      'Submits a task to the secure executor. It compiles the task into a plan, asks the user to approve every step that ' +
-      'cannot be taken back, executes the plan and signs a receipt. It can take hours, because a person may have to ' +
+      'Submits a task to the secure executor. It compiles the task into a plan, asks the user to approve every step ' +
+      'that cannot be undone, executes the plan and signs a receipt. It can take hours, because the user may have to ' +
       'answer. Submit a task once: "working" means that it is in progress. Then use task_status.',
     inputSchema: {
       type: 'object',
@@ -77,11 +77,11 @@ const TOOLS: readonly (Tool & { name: ToolName })[] = [
         },
         idempotency_key: {
           type: 'string',
-          description: 'Repeat a call that failed with the same key: the task is submitted once.',
+          description: 'Repeat a failed call with the same key: the task is then submitted only once.',
         },
         wait_seconds: {
           ...WAIT_SECONDS,
-          description: `${WAIT_SECONDS.description} Ignored where the answer is a task.`,
+          description: `${WAIT_SECONDS.description} Ignored if the answer is an MCP task.`,
         },
       },
       required: ['intent'],
@@ -93,7 +93,7 @@ const TOOLS: readonly (Tool & { name: ToolName })[] = [
     name: 'task_status',
     title: 'Status of a task',
     description:
-      'Returns the status of a task that core_execute submitted; of an ended one its outcome and signed receipt.',
+      'Returns the status of a task that core_execute submitted, and after its end the outcome and the signed receipt.',
     inputSchema: {
       type: 'object',
       properties: { task_id: TASK_ID, wait_seconds: WAIT_SECONDS },
@@ -106,8 +106,8 @@ const TOOLS: readonly (Tool & { name: ToolName })[] = [
     name: 'task_cancel',
     title: 'Cancel a task',
     description:
-      'Cancels a task that core_execute submitted. After the first step that cannot be taken back it continues to its ' +
-      'end, and the answer says so.',
+      'Cancels a task that core_execute submitted. After the first step that cannot be undone, the task continues to ' +
+      'its end, and the answer says so.',
     inputSchema: {
       type: 'object',
       properties: { task_id: TASK_ID },
@@ -118,7 +118,7 @@ const TOOLS: readonly (Tool & { name: ToolName })[] = [
   },
 ];
 
-/** Whether this request's client has declared the Tasks extension; an earlier request does not count. */
+/** Whether this request declares the Tasks extension. Each request must declare it. */
 function declaresTasks({ mcpReq }: ServerContext): boolean {
   const envelope: Readonly<Record<string, unknown>> = mcpReq.envelope ?? {};
   const declared = envelope[CLIENT_CAPABILITIES_META_KEY];
@@ -136,7 +136,7 @@ function taskOf({ taskId, status, message, createdAt, lastUpdatedAt }: TaskState
   return { taskId, status, statusMessage: message, createdAt, lastUpdatedAt, ttlMs: null, pollIntervalMs: POLL_MS };
 }
 
-/** The outcome for a model, and the receipt, byte for byte, for a verifier. */
+/** The outcome for the model, and the receipt, byte for byte, for a verifier. */
 async function resultOf(tasks: Tasks, state: TaskState): Promise<CallToolResult> {
   const { taskId, intentId, status, intentStatus, message, result, receipt, succeeded } = state;
   const isWorking = status === 'working';
@@ -161,7 +161,7 @@ async function resultOf(tasks: Tasks, state: TaskState): Promise<CallToolResult>
     ],
     structuredContent: {
       ...facts,
-      // Its source text: a number in it keeps its digits.
+      // The source text, so that numbers keep their digits.
       ...(result !== undefined && { result_json: result }),
       ...(receipt && { receipt: { sha256: receipt.sha256, envelopes: receipt.envelopes } }),
     },
@@ -169,18 +169,18 @@ async function resultOf(tasks: Tasks, state: TaskState): Promise<CallToolResult>
   };
 }
 
-/** The error of a `tasks/…` request. */
+/** The JSON-RPC error of a `tasks/…` request. */
 function protocolError(thrown: unknown, log: Logger): ProtocolError {
   const error = toReveilleError(thrown);
   if (error.code === 'not_found') return new ProtocolError(ProtocolErrorCode.InvalidParams, error.message);
   if (error.code === 'internal') log.error({ err: error.cause ?? error }, 'a task request failed');
-  // A refused cancellation is an error: clients consider an acknowledged task cancelled.
+  // A refused cancellation must be an error: clients treat an acknowledged one as cancelled.
   const code = error.code === 'conflict' ? ProtocolErrorCode.InvalidRequest : ProtocolErrorCode.InternalError;
   return new ProtocolError(code, error.message, wireErrorOf(error));
 }
 
 export type TaskServerOptions = {
-  /** For the user whose tasks these are, with the submitter's credential. */
+  /** A client of the executor with the submitter's credential, for the user who owns the tasks. */
   readonly executor: TaskExecutor;
   /** Binds the ids of tasks to the submitter: `taskKey` of `tasks.ts`. */
   readonly key: Buffer;
@@ -189,8 +189,8 @@ export type TaskServerOptions = {
 };
 
 /**
- * A server for one submitter. The low-level class, because the result of `core_execute` may be a task. It keeps no
- * state: a client may use another instance for each request.
+ * A server for one submitter. It uses the SDK's low-level class, because the result of `core_execute` may be a task. It
+ * keeps no state, so a client may use another instance for each request.
  */
 export function createTaskServer({ log, ...options }: TaskServerOptions): Server {
   const tasks = createTasks(options);
@@ -207,7 +207,7 @@ export function createTaskServer({ log, ...options }: TaskServerOptions): Server
   };
   const detailed = async (state: TaskState) => ({
     ...taskOf(state),
-    // Clients check the inlined result as the answer to tools/call that it is.
+    // Clients validate the included result as an answer to tools/call.
     ...(state.status === 'completed' && { result: { ...(await resultOf(tasks, state)), resultType: 'complete' } }),
   });
 
@@ -225,7 +225,9 @@ export function createTaskServer({ log, ...options }: TaskServerOptions): Server
     async task_cancel(args: z.output<(typeof TOOL_ARGUMENTS)['task_cancel']>) {
       const state = await tasks.cancel(args.task_id);
       const isCancelled = state.status === 'cancelled';
-      const message = isCancelled ? state.message : `It had ended before and was not cancelled. ${state.message}`;
+      const message = isCancelled
+        ? state.message
+        : `The task had already ended and was not cancelled. ${state.message}`;
       return { ...(await resultOf(tasks, { ...state, message })), isError: !isCancelled };
     },
   };
@@ -254,7 +256,7 @@ export function createTaskServer({ log, ...options }: TaskServerOptions): Server
     requireTasks(context);
     return answering(tasks.read(id, context.mcpReq.signal).then(detailed));
   });
-  // No task asks its client for input: an answer to a question needs the signature of a person.
+  // No task asks its client for input: only the user can answer, with a signature.
   server.setRequestHandler('tasks/update', { params }, async ({ taskId: id }, context) => {
     requireTasks(context);
     await answering(tasks.read(id, context.mcpReq.signal));
@@ -263,7 +265,7 @@ export function createTaskServer({ log, ...options }: TaskServerOptions): Server
   server.setRequestHandler('tasks/cancel', { params }, async ({ taskId: id }, context) => {
     requireTasks(context);
     const { status, intentStatus } = await answering(tasks.cancel(id));
-    // An ended task is acknowledged too, as the extension demands; the member says that it was not cancelled.
+    // The extension requires an acknowledgement also for an ended task. `_meta` says that it was not cancelled.
     return status === 'cancelled' ? {} : { _meta: { 'reveille/ended': intentStatus } };
   });
   return server;

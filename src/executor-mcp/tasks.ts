@@ -1,7 +1,7 @@
 /**
  * Tasks of one submitter, for an MCP client: the executor's intents under the Tasks extension
- * (`io.modelcontextprotocol/tasks`, revision 2026-07-28). All state is the executor's: a restart of the server loses
- * nothing. A task can be submitted, read and cancelled here. It cannot be approved here.
+ * (`io.modelcontextprotocol/tasks`, revision 2026-07-28). The executor has all state, so a restart of this server loses
+ * nothing. A client can submit, read and cancel a task. It cannot approve one.
  */
 import { createHmac, randomUUID } from 'node:crypto';
 import type { ExecutorClient, Reply } from '../executor/client.ts';
@@ -16,7 +16,7 @@ import type { IntentView } from '../wire/intent-view.ts';
 import { sliceAt } from '../wire/json.ts';
 import { utf8Bytes } from '../wire/text.ts';
 
-/** The calls of the executor's client that tasks need. None of them answers a question. */
+/** The methods of the executor's client that tasks need. None of them answers an approval gate. */
 export type TaskExecutor = Pick<ExecutorClient, 'submit' | 'view' | 'gates' | 'cancel' | 'receipt'>;
 
 export type TasksOptions = {
@@ -27,7 +27,7 @@ export type TasksOptions = {
   readonly clock: Clock;
 };
 
-/** The states of a task in the extension. `failed` is for JSON-RPC errors alone, which no intent ends with. */
+/** The states of a task in the extension. `failed` is missing: it is only for JSON-RPC errors, which end no intent. */
 export type TaskStatus = 'working' | 'completed' | 'cancelled';
 
 /** An intent as its submitter sees it. */
@@ -37,23 +37,23 @@ export type TaskState = {
   readonly status: TaskStatus;
   /** The executor's own status, such as `awaiting_approval`. */
   readonly intentStatus: IntentView['status'];
-  /** What the task waits for, or how it ended. */
+  /** A sentence for the model: the reason for waiting, or the outcome. */
   readonly message: string;
   readonly createdAt: string;
   readonly lastUpdatedAt: string;
-  /** Whether the task was completed as asked; only of an ended one. */
+  /** Whether an ended task was completed as requested. */
   readonly succeeded: boolean;
-  /** The outcome as its source text, with all digits. */
+  /** The source text of the outcome, so that numbers keep their digits. */
   readonly result?: string;
   readonly receipt?: IntentView['receipt'];
 };
 
-/** Longer receipts are named, not sent: an agent reads what it gets. */
+/** A longer receipt is not sent, because the model would have to read it. */
 const RECEIPT_MAX_BYTES = 256 * 1024;
 const CALL_CHARACTERS = 200;
 /** Delays between attempts to submit. */
 const SUBMIT_RETRY_MS = [250, 750, 2000];
-/** Interval between two looks at a task that a caller waits for. */
+/** Poll interval while a caller waits for a task. */
 const LOOK_MS = 500;
 
 /**
@@ -73,7 +73,7 @@ const digest = (key: Buffer, text: string): string =>
 
 const unknownTask = () => new ReveilleError('not_found', 'Task not found');
 
-/** Whether nothing more happens: the intent has ended, or the executor needs more information first. */
+/** Whether an intent has ended, or needs more information from its submitter. */
 function isSettled(view: IntentView): boolean {
   return isIntentFinal(view) || (view.status === 'drafting' && Boolean(view.clarify));
 }
@@ -116,14 +116,14 @@ export function createTasks({ executor, key, clock }: TasksOptions) {
 
   async function waitingFor(view: IntentView): Promise<string> {
     const { intent_id: id, status, queued_behind } = view;
-    if (queued_behind !== undefined) return 'It begins when an earlier task of the same user has ended.';
+    if (queued_behind !== undefined) return 'The task starts when an earlier task of the same user has ended.';
     if (status !== 'awaiting_approval') return `The task is ${status}.`;
     const gates = await executor.gates(id);
     const calls = gates.map(({ value: { call } }) =>
       oneLine(`${call.tool} ${clip(JSON.stringify(call.args), CALL_CHARACTERS)}`),
     );
     const what = calls.length === 0 ? '' : ` of ${calls.join(' and of ')}`;
-    return `The task waits for the user's approval${what}. Only the user can answer: on the console, or with "reveille intent approve ${id}".`;
+    return `The task waits for the user's approval${what}. Only the user can answer: in the console, or with "reveille intent approve ${id}".`;
   }
 
   async function stateOf({ value: view, text }: Reply<IntentView>): Promise<TaskState> {
@@ -156,13 +156,13 @@ export function createTasks({ executor, key, clock }: TasksOptions) {
     /**
      * Submits a task. It is durable when this resolves.
      *
-     * @param again the same value gives the same task; only for this submitter
+     * @param again the idempotency key: with the same value, this submitter gets the same task
      */
     async submit(prose: string, again: string | undefined, signal: AbortSignal): Promise<TaskState> {
       const idempotency_key = `mcp-${again === undefined ? randomUUID() : digest(key, `again ${again}`)}`;
       let mayHaveArrived = false;
       for (let tries = 0; ; tries++) {
-        // Once a request may have arrived, only a repetition returns the id with which it can be cancelled.
+        // After a lost answer, only a repetition returns the id, which a cancellation needs.
         if (!mayHaveArrived) signal.throwIfAborted();
         try {
           return await look(await executor.submit({ prose, idempotency_key, origin: 'person' }));
@@ -193,8 +193,8 @@ export function createTasks({ executor, key, clock }: TasksOptions) {
     /**
      * Cancels the intent.
      *
-     * @returns its state: `cancelled`, or how it had ended before
-     * @throws ReveilleError `conflict` when a call that cannot be taken back has started, and the task continues
+     * @returns its state: `cancelled`, or an earlier end
+     * @throws ReveilleError `conflict` if a call that cannot be undone has started: the task continues
      */
     async cancel(taskId: string): Promise<TaskState> {
       const intentId = intentOf(taskId);
@@ -209,7 +209,7 @@ export function createTasks({ executor, key, clock }: TasksOptions) {
       return look(intentId);
     },
 
-    /** The signed receipt of an ended task, byte for byte; `undefined` if there is none, or it is long. */
+    /** The signed receipt of an ended task, byte for byte; `undefined` if there is none, or it is too long. */
     async receipt({ intentId, receipt }: TaskState): Promise<string | undefined> {
       if (receipt === undefined) return undefined;
       const { text } = await executor.receipt(intentId);

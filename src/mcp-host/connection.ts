@@ -52,9 +52,9 @@ export type ConnectionOptions = {
   output: ServerOutput;
   /** Extensions of MCP that the client declares, with their settings. */
   extensions?: Record<string, Record<string, never>>;
-  /** The sign-ins at servers; without it, a server that requires one cannot be used. */
+  /** The stored sign-ins. Without it, a server that requires a sign-in cannot be used. */
   signIns?: TokenStore | undefined;
-  /** Whether calls may ask a person, so that the client declares elicitation. */
+  /** Whether calls may ask the user: the client then declares elicitation. */
   asksPerson?: boolean | undefined;
   /** The connection has ended; `ending` finishes the sentence "the server …". Called once, and only if it was open. */
   onClosed(ending: string): void;
@@ -75,7 +75,7 @@ const SESSION_END_MS = 1000;
 type RunningCall = {
   readonly ask: AskPerson | undefined;
   readonly signal: AbortSignal;
-  /** Calls for the same person and conversation have the same. */
+  /** Identifies the user and the conversation of the call. */
   readonly audience: string;
   asked: number;
 };
@@ -225,7 +225,7 @@ export class Connection {
 
   #onError(error: Error): void {
     this.#options.output.line('host', describeError(error));
-    // The call that it belongs to reports it.
+    // The failed call reports the missing sign-in.
     if (this.#signInOf(error)) return;
     if (this.#isOpen && !this.#closing) this.#options.onSuspectedLoss();
   }
@@ -249,7 +249,7 @@ export class Connection {
     return new Error(lastOutput === '' ? text : `${text}; its last output: ${lastOutput}`);
   }
 
-  /** The missing sign-in that an error means. */
+  /** The missing sign-in that caused an error; `undefined` for other errors. */
   #signInOf(thrown: unknown): SignInRequired | undefined {
     if (thrown instanceof InsufficientScopeError) return this.#authorization?.insufficient(thrown);
     if (this.#authorization && thrown instanceof SdkHttpError && thrown.status === 401)
@@ -258,15 +258,15 @@ export class Connection {
   }
 
   /**
-   * A question of the server. It is asked in the conversation of its call; where that is not certain, it is not asked: a
-   * question of one person must not reach another one.
+   * Passes a question of the server on to the conversation of its call. If the call is not certain, the question gets
+   * `cancel`, because it must not reach another user.
    */
   async #onQuestion(params: ElicitRequestParams): Promise<ElicitResult> {
     const { output } = this.#options;
     const call = this.#ofCall.getStore() ?? this.#onlyCall();
     const read = readQuestion(params);
     if ('refusal' in read) {
-      output.line('host', `a question of the server is refused: ${read.refusal}`);
+      output.line('host', `a question of the server was refused: ${read.refusal}`);
       return { action: 'decline' };
     }
     if (call?.ask === undefined || call.signal.aborted) return { ...NOT_ASKED };
@@ -282,7 +282,7 @@ export class Connection {
     }
   }
 
-  /** The running call, if all running ones are for the same audience. */
+  /** The newest running call, if all running calls have the same audience. */
   #onlyCall(): RunningCall | undefined {
     const calls = [...this.#calls];
     return calls.every(({ audience }) => audience === calls[0]!.audience) ? calls.at(-1) : undefined;
@@ -338,7 +338,7 @@ export class Connection {
         const once = () => this.#call({ name, inputSchema }, args, { signal, slot, user, conversation });
         return await once().catch(async (thrown: unknown) => {
           if (!(thrown instanceof UrlElicitationRequiredError) || slot) throw thrown;
-          // The server has refused the call until the person has opened its addresses.
+          // The server refuses the call until the user has opened its addresses.
           for (const elicitation of thrown.elicitations) {
             const { action } = await this.#onQuestion(elicitation);
             if (action !== 'accept') throw thrown;

@@ -23,7 +23,7 @@ export class Cancelled extends Error {
  * Runs an operation until the limit has passed or the caller's signal aborts. The operation gets a signal that aborts
  * then. If it ignores the signal, its result is dropped.
  *
- * @param run may stop the clock with its second argument, which returns a function that continues it
+ * @param run its second argument pauses the time limit, and returns a function that resumes it
  * @throws TimedOut, Cancelled, or the error of `run`
  */
 export async function withDeadline<T>(

@@ -1,4 +1,4 @@
-/** What a server may ask the person, and what it may not. */
+/** Allowed and forbidden questions of a server to the user. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ElicitRequestParams } from '@modelcontextprotocol/client';

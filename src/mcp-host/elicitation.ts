@@ -1,6 +1,6 @@
 /**
- * Elicitation: reads what a server asks the person, and refuses what it may not ask. A question that is refused gets the
- * answer `decline`, and no person sees it.
+ * Elicitation: reads the question of a server, and refuses forbidden ones. A refused question gets the answer `decline`
+ * and is not shown to the user.
  */
 import type { ElicitRequestParams, ElicitResult } from '@modelcontextprotocol/client';
 import { hostOf } from '../kit/http/guarded-lookup.ts';
@@ -13,22 +13,22 @@ import {
   questionTextSchema,
 } from '../wire/question.ts';
 
-/** The person's answer. `cancel`: nobody has answered. */
+/** The user's answer. `cancel`: the user has not answered. */
 export type PersonAnswer =
   | { readonly action: 'accept'; readonly content?: ElicitResult['content'] }
   | { readonly action: 'decline' | 'cancel' };
 
-/** Asks the person. Rejects with the signal's reason when the call ends first. */
+/** Asks the user. Rejects with the signal's reason if the call ends first. */
 export type AskPerson = (question: QuestionText, signal: AbortSignal) => Promise<PersonAnswer>;
 
-/** Questions of one call; further ones are answered with `cancel`. */
+/** Maximum number of questions in one call; further questions get `cancel`. */
 export const QUESTIONS_PER_CALL = 16;
-/** Questions of one server that wait at the same time. */
+/** Maximum number of questions of one server that wait at the same time. */
 export const QUESTIONS_AT_ONCE = 8;
 
 /**
- * Words for secrets, which a form must not ask for: whoever reads the record could use them. Servers use an address for
- * this. Letters that are written apart, or with other alphabets, are not found; the person still sees who asks.
+ * Words for secrets. A form must not ask for a secret, because its values are stored and logged by others; servers must
+ * use URL mode for secrets. Spaced letters or other alphabets are not detected, but the user sees which server asks.
  */
 const SECRET_FIELD =
   /pass[\s_-]?(word|wd|phrase|code)|secret|credential|api[\s_-]?key|private[\s_-]?key|(access|auth|refresh|bearer|session)[\s_-]?token|\btoken\b|\botp\b|one[\s_-]?time[\s_-]?(code|password)|\b2fa\b|\bmfa\b|\bpin([\s_-]?code)?\b|\bcvv\b|\bcvc\b|card[\s_-]?number|credit[\s_-]?card|\bssn\b|social[\s_-]?security|seed[\s_-]?phrase|recovery[\s_-]?(code|phrase)/i;
@@ -57,7 +57,7 @@ function optionsOf(schema: Record<string, unknown>): QuestionField['options'] {
 const FORMATS: readonly unknown[] = ['email', 'uri', 'date', 'date-time'];
 const numberOf = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : undefined);
 
-/** @returns `undefined` for a schema that is not one of a simple field */
+/** @returns `undefined` for a schema that is not that of a simple field */
 function fieldOf(name: string, schema: unknown, required: boolean): unknown {
   if (!isObject(schema)) return undefined;
   const { type, title, description, format } = schema;
@@ -88,15 +88,16 @@ export type ReadQuestion = { question: QuestionText } | { refusal: string };
 
 function readForm({ message, requestedSchema }: Record<string, unknown>): ReadQuestion {
   if (!isObject(requestedSchema) || !isObject(requestedSchema.properties))
-    return { refusal: 'its form has no fields that can be read' };
+    return { refusal: 'its form has no readable fields' };
   const required: readonly unknown[] = Array.isArray(requestedSchema.required) ? requestedSchema.required : [];
   const properties = Object.entries(requestedSchema.properties);
   if (properties.length > FIELDS_MAX) return { refusal: `its form has more than ${FIELDS_MAX} fields` };
   const hasPassword = properties.some(([, schema]) => isObject(schema) && schema.format === 'password');
   const fields = properties.map(([name, schema]) => fieldOf(name, schema, required.includes(name)));
-  if (fields.includes(undefined)) return { refusal: 'its form has a field that is not a simple value' };
+  if (fields.includes(undefined))
+    return { refusal: 'its form has a field that is not a text, number, boolean or choice' };
   const read = questionTextSchema.safeParse({ mode: 'form', message, fields });
-  if (!read.success || read.data.mode !== 'form') return { refusal: 'its form is not one, or is too long' };
+  if (!read.success || read.data.mode !== 'form') return { refusal: 'its form is malformed or too long' };
   if (hasPassword || SECRET_MESSAGE.test(read.data.message) || read.data.fields.some(asksForSecret))
     return { refusal: 'it asks for a secret in a form, which a server must not do' };
   return { question: read.data };
@@ -111,7 +112,7 @@ function readAddress({ message, url }: Record<string, unknown>): ReadQuestion {
   const isLocal = host === 'localhost' || host === '127.0.0.1' || host === '::1';
   if (parsed.protocol !== 'https:' && !(parsed.protocol === 'http:' && isLocal))
     return { refusal: 'its address is not an https:// address' };
-  // The address as it is opened: names in other alphabets in their ASCII form, and no characters that are not shown.
+  // The normalized address: internationalized names in their ASCII form, and no invisible characters.
   const read = questionTextSchema.safeParse({ mode: 'url', message, url: parsed.href, host: parsed.host });
   return read.success ? { question: read.data } : { refusal: 'its address is too long' };
 }

@@ -59,13 +59,13 @@ export class RestartDelays {
  * - `starting`: first start
  * - `ready`: its tools can be called
  * - `down`: it is restarted in the background, unless a variable is missing
- * - `signed_out`: a person must sign in; it starts when that has happened
+ * - `signed_out`: the user must sign in; the server starts after the sign-in
  * - `quarantined`: its tools differ from the pinned ones, or a name is listed twice; it is not restarted
  * - `closed`: closed by the host
  */
 export type ServerState = 'off' | 'idle' | 'starting' | 'ready' | 'down' | 'signed_out' | 'quarantined' | 'closed';
 
-/** How often it is looked whether a person has signed in. */
+/** Interval at which the host checks whether the user has signed in. */
 const SIGN_IN_CHECK_MS = 2000;
 
 export type HostedServerOptions = {
@@ -80,11 +80,11 @@ export type HostedServerOptions = {
   clock: Clock;
   log: Logger;
   output: ServerLog;
-  /** The sign-ins at servers. */
+  /** The stored sign-ins. */
   signIns: TokenStore;
-  /** How a person signs in at it. */
+  /** The command with which the user signs in at the server. */
   signInCommand: string;
-  /** Whether calls may ask a person. */
+  /** Whether calls may ask the user. */
   asksPerson: boolean;
   /** From the start of the process or connection to the list of tools. */
   startTimeoutMs: number;
@@ -256,7 +256,7 @@ export class HostedServer {
   /** Opens a connection and checks its tools. The result is also in the state; a restart is already scheduled. */
   async #attempt(): Promise<StartOutcome> {
     const { spec, cwd, sandbox, clock, output, startTimeoutMs, signIns, asksPerson } = this.#options;
-    // Before the attempt: a sign-in during it counts.
+    // Read before the attempt, so that a sign-in during the attempt is noticed.
     const token = this.#token();
     const connection: Connection = new Connection({
       ...{ signIns, asksPerson },
@@ -358,12 +358,12 @@ export class HostedServer {
     try {
       return signIns.read({ alias, url: link.url }).tokens?.access_token;
     } catch {
-      // The attempt to connect reports it.
+      // The next attempt to connect reports the error.
       return undefined;
     }
   }
 
-  /** @param refused the token that the server does not accept */
+  /** @param refused the token that the server refused */
   #signedOut(problem: string, refused: string | undefined): StartOutcome {
     const { spec, clock, log, signInCommand } = this.#options;
     const reason = `${problem}; run: ${signInCommand}`;

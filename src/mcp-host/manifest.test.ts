@@ -159,7 +159,7 @@ describe('a manifest with mistakes', () => {
     assert.match(given.join(), /^oauth\.client_secret holds a secret/);
     assert.doesNotMatch(given.join(), /hunter2/);
     assert.match(web({ oauth: {}, headers: { Authorization: ref('TOKEN') } }).join(), /Authorization header/);
-    assert.match(web({ oauth: {}, per_user: true }).join(), /a sign-in belongs to one person/);
+    assert.match(web({ oauth: {}, per_user: true }).join(), /a sign-in belongs to one user/);
     assert.match(web({ oauth: { issuer: 'https://login.example' } }).join(), /needs "client_id"/);
     assert.match(web({ oauth: { client_id: 'c', grant: 'client_credentials' } }).join(), /needs "client_secret"/);
     assert.match(web({ oauth: { client_metadata_url: 'http://x.example/c' } }).join(), /client_metadata_url/);

@@ -46,7 +46,7 @@ export type StdioLink = {
   /** The view of the sandbox in which it runs. */
   sandboxView?: SandboxView | undefined;
 };
-/** How a person signs in at a server; see `oauth` in the manifest. */
+/** How the user signs in at a server; see `oauth` in the manifest. */
 export type OAuthSettings = {
   readonly clientId?: string | undefined;
   readonly clientSecret?: string | undefined;
@@ -213,8 +213,12 @@ function readOAuth(
   if (oauth === undefined) return hasCredentials || isPerUser ? undefined : {};
   if (hasCredentials)
     context.problems.add(path, 'is not for a server with an Authorization header; remove one of them');
-  // One person's sign-in must not act for another one.
-  if (isPerUser) context.problems.add(path, 'is not for a server with "per_user": a sign-in belongs to one person');
+  // A sign-in of one user must not act for another user.
+  if (isPerUser)
+    context.problems.add(
+      path,
+      'is not for a server with "per_user", because a sign-in belongs to one user; remove one of them',
+    );
   const { client_id: clientId, client_secret: secretText, client_metadata_url: clientMetadataUrl, ...rest } = oauth;
   if (secretText !== undefined && literalOf(secretText) !== '')
     context.problems.add([...path, 'client_secret'], `holds a secret; write "\${CLIENT_SECRET}" and set that variable`);

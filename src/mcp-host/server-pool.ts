@@ -45,9 +45,9 @@ export type ServerPoolOptions = Partial<HostLimits> & {
   programFolders?: readonly string[];
   /** Aborts a running start. */
   signal?: AbortSignal;
-  /** Whether calls may ask a person, with `ask`. */
+  /** Whether calls may ask the user, with `ask`. */
   asksPerson?: boolean | undefined;
-  /** How a person signs in at a server, before its alias. */
+  /** The command with which the user signs in; the alias of the server follows it. */
   signInCommand?: string | undefined;
 };
 
@@ -182,7 +182,7 @@ export class ServerPool {
   warnings(): string[] {
     return [...this.#servers.values()].flatMap(({ spec: { alias }, state, problem, changes }) => {
       if (state === 'off') return [];
-      // Listed by `signedOut`, too: the model must know it, and the person how to sign in.
+      // `signedOut` lists them too, with the command for the user. This line is for the model.
       const remedy = `review it with "reveille neo server review ${alias}", or run "reveille tools pin" with its manifest`;
       return [
         ...(problem === undefined ? [] : [`server "${alias}" ${problem}`]),
@@ -200,7 +200,7 @@ export class ServerPool {
     );
   }
 
-  /** The servers at which a person must sign in, and how. */
+  /** The servers that need a sign-in, each with the reason. */
   signedOut(): { alias: string; why: string }[] {
     return [...this.#servers.values()].flatMap(({ spec: { alias }, state, problem }) =>
       state === 'signed_out' && problem !== undefined ? [{ alias, why: problem }] : [],
@@ -355,9 +355,9 @@ type ManifestStart = {
   folders?: Readonly<Record<string, string>>;
   /** Paths that child servers must not see. */
   sandbox?: Sandbox | undefined;
-  /** Whether calls may ask a person. */
+  /** Whether calls may ask the user. */
   asksPerson?: boolean | undefined;
-  /** How a person signs in at a server, before its alias. */
+  /** The command with which the user signs in; the alias of the server follows it. */
   signInCommand?: string | undefined;
   /** Inspects the manifest before anything is started. @throws ReveilleError to cancel the start */
   inspect?: (manifest: Manifest) => void;

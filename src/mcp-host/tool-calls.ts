@@ -31,7 +31,7 @@ export type ToolCallsOptions = {
   listing(): Promise<void> | undefined;
   /** A call over this connection timed out and has ended. */
   onTimeout(connection: Connection): void;
-  /** How a person signs in at the server; finishes the sentence "sign in with: …". */
+  /** The command with which the user signs in at the server. */
   signInCommand?: string | undefined;
 };
 
@@ -46,7 +46,7 @@ export type CallOptions = {
   user?: string | undefined;
   /** The conversation of the call; passed to servers that request it. */
   conversation?: string | undefined;
-  /** Asks the person what the server wants to know. The time limit of the call does not count meanwhile. */
+  /** Asks the user a question of the server. The time limit of the call is paused meanwhile. */
   ask?: AskPerson | undefined;
 };
 
@@ -118,7 +118,7 @@ export class ToolCalls {
     if (thrown instanceof TimedOut) queueMicrotask(() => onTimeout(sentOver));
     const signIn = signInRequired(thrown);
     if (signIn) {
-      // A new connection finds out whether there is a sign-in; one with too few rights still serves other calls.
+      // Without a sign-in the server must reconnect. With too few scopes, the connection still serves other calls.
       if (!signIn.isForMore) sentOver.fail(signIn.message);
       const { signInCommand } = this.#options;
       const how = signInCommand === undefined ? '' : `; the user signs in with: ${signInCommand}`;

@@ -133,7 +133,7 @@ const sandboxSchema = z.strictObject({
   network: z.boolean().optional(),
 });
 
-/** How a person signs in at a server over HTTP. Without it, or without a member, the server's own metadata decides. */
+/** How the user signs in at a server over HTTP. Without it, or without a member, the server's own metadata decides. */
 const oauthSchema = z.strictObject({
   /** A client that the operator registered at the authorization server. Without it, the host registers itself. */
   client_id: z.string().min(1).max(512).optional(),
@@ -143,9 +143,9 @@ const oauthSchema = z.strictObject({
   issuer: z.url({ protocol: /^https?$/ }).optional(),
   /** The HTTPS address of a Client ID Metadata Document, for authorization servers that support them. */
   client_metadata_url: z.url({ protocol: /^https$/ }).optional(),
-  /** Scopes to request besides those that the server requires, separated by spaces. */
+  /** Scopes to request in addition to the required ones, separated by spaces. */
   scope: z.string().min(1).max(1000).optional(),
-  /** `client_credentials`: the server gets a token of the client's own, without a person. Needs `client_secret`. */
+  /** `client_credentials`: the host gets a token for itself, without a user. Needs `client_secret`. */
   grant: z.enum(['authorization_code', 'client_credentials']).optional(),
 });
 

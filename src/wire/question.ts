@@ -1,6 +1,6 @@
 /**
- * Questions of MCP servers to the person (elicitation, MCP revisions 2025-06-18 to 2026-07-28): a form of simple fields,
- * or an address that the person opens. Everything in a question is the server's own text.
+ * Questions of MCP servers to the user (elicitation, MCP revisions 2025-06-18 to 2026-07-28): a form of simple fields,
+ * or an address that the user opens. All text in a question comes from the server.
  */
 import { z } from 'zod';
 import { conversationIdSchema } from './alarm.ts';
@@ -50,10 +50,10 @@ const urlSchema = z.object({
   host: z.string(),
 });
 export const questionTextSchema = z.discriminatedUnion('mode', [formSchema, urlSchema]);
-/** What a server asks. */
+/** The question of a server. */
 export type QuestionText = z.output<typeof questionTextSchema>;
 
-/** `lapsed`: nobody answered in time, or the call ended. */
+/** `lapsed`: the user did not answer in time, or the call ended. */
 export const QUESTION_STATES = ['asked', 'accepted', 'declined', 'lapsed'] as const;
 
 const questionIdSchema = z.string().regex(/^[A-Za-z0-9_-]{8,64}$/);
@@ -68,14 +68,14 @@ export const questionSchema = z.object({
   tool: z.string(),
   state: z.enum(QUESTION_STATES),
   asked: questionTextSchema,
-  /** Without an answer until then, the server gets none. */
+  /** After this instant the question cannot be answered. */
   expires_at: z.string(),
 });
 export type QuestionView = z.output<typeof questionSchema>;
 
 export const questionListSchema = z.object({ questions: z.array(questionSchema) });
 
-/** An answer of the person. `content` has the values of a form by their names. */
+/** An answer of the user. `content` has the values of a form by their names. */
 export const questionAnswerSchema = z.strictObject({
   action: z.enum(['accept', 'decline']),
   content: z.record(shortText(128), valueSchema).optional(),
@@ -151,7 +151,7 @@ export function checkContent(
   return problems.length > 0 ? { problems } : { content: Object.fromEntries(checked) };
 }
 
-/** Reads what a person typed for a field. @returns `undefined` for nothing */
+/** Converts the text that the user typed for a field. @returns `undefined` for an empty text */
 export function typedValue({ kind, options = [] }: QuestionField, typed: string): FieldValue | undefined {
   const text = kind === 'text' ? typed : typed.trim();
   if (text === '') return undefined;

@@ -190,7 +190,7 @@ async function tracedRun(t: TestContext) {
   const { id: alarmId } = set.structuredContent as { id: string };
   await mcp.close();
   await eventually('the fire starts the machine', () => started() > before);
-  // Somebody is there to approve, so that the turn waits for the answer.
+  // With a possible approver, the turn waits for the answer.
   const neo = createNeoClient({ url: read('run.json').public_url!, token: read('person.json').token });
   const over = new AbortController();
   const gates: { intent_id: string; displayed_sha256?: string | undefined; state: string }[] = [];

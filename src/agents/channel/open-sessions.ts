@@ -1,6 +1,6 @@
 /**
- * Delivery into sessions that a person has open: a folder that the router shares with one channel server
- * (`server.ts`) in each session.
+ * Delivery into sessions that the user has open, through a folder that the router shares with the channel server
+ * (`server.ts`) of each session.
  *
  * - `<client>.open`: the session that the client's process has open, written by its channel server.
  * - `<turn>.offer`: a wake for a session, written by the router.
@@ -14,10 +14,10 @@ import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { type ClientProcess, isAlive } from '../../kit/process/process-info.ts';
 import { systemCodeOf } from '../../wire/errors.ts';
 
-/** The program is started when nothing has taken the wake by then: within 10 seconds of the delivery. */
+/** How long an offer waits. Then the router starts the agent's program, within 10 seconds of the delivery. */
 export const OFFER_MS = 7000;
 const LOOK_MS = 100;
-/** More clients than this are not looked at. */
+/** Maximum number of clients that are read. */
 const MOST_CLIENTS = 64;
 
 const presenceSchema = z.object({ pid: z.int(), started: z.string(), session: z.string() });
@@ -25,19 +25,19 @@ const offerSchema = z.object({ session: z.string(), text: z.string() });
 type Offer = z.output<typeof offerSchema>;
 
 type Ending = 'taken' | 'withdrawn';
-/** Ids of turns, and nothing that could leave the folder. */
+/** The id of a turn. It must not be a path out of the folder. */
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 function read<T>(file: string, schema: z.ZodType<T>): T | undefined {
   try {
     return schema.parse(JSON.parse(readFileSync(file, 'utf8')));
   } catch {
-    // It has been renamed or removed meanwhile, or is not one of ours.
+    // The file was renamed or removed meanwhile, or another program wrote it.
     return undefined;
   }
 }
 
-/** Readers see the whole file or none. */
+/** Writes a file atomically. */
 function write(folder: string, name: string, value: object): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const draft = join(folder, `${name}.draft`);
@@ -45,7 +45,7 @@ function write(folder: string, name: string, value: object): void {
   renameSync(draft, join(folder, name));
 }
 
-/** Ends an offer. @returns false when there is none any more */
+/** Ends an offer. @returns false if it has already ended */
 function end(folder: string, id: string, ending: Ending): boolean {
   try {
     renameSync(join(folder, `${id}.offer`), join(folder, `${id}.${ending}`));
@@ -81,13 +81,13 @@ export class OpenSessions {
       });
   }
 
-  /** Whether the wake of a turn was offered before and not taken. */
+  /** Whether the wake of a turn was offered and not taken. */
   wasWithdrawn(turnId: string): boolean {
     return existsSync(join(this.#folder, `${turnId}.withdrawn`));
   }
 
   /**
-   * Offers a wake to the session, and withdraws it when nothing takes it in time or the signal aborts.
+   * Offers a wake to the session. It is withdrawn if the session does not take it in time, or the signal aborts.
    *
    * @returns whether it was taken
    */
@@ -101,9 +101,9 @@ export class OpenSessions {
   }
 
   /**
-   * The outcome of the offer of an earlier router, which is withdrawn if it still waits.
+   * The outcome of an offer of an earlier router. An offer that still waits is withdrawn.
    *
-   * @returns `undefined` when nothing was offered, or the program was started after it
+   * @returns `undefined` if there was no offer, or the program was started after it
    */
   settle(turnId: string): Ending | undefined {
     if (end(this.#folder, turnId, 'withdrawn')) return 'withdrawn';
@@ -116,7 +116,7 @@ export class OpenSessions {
   }
 }
 
-/** The side of one open session: its channel server. */
+/** The channel server's side, for one open session. */
 export class SessionChannel {
   readonly #folder: string;
   readonly #client: ClientProcess;
@@ -135,7 +135,7 @@ export class SessionChannel {
   }
 
   /**
-   * Publishes the session, and finds the wakes that are offered to it.
+   * Publishes the session, and reads the offers to it.
    *
    * @param session the open session; `undefined` when unknown
    * @returns the ids of new offers
@@ -158,9 +158,9 @@ export class SessionChannel {
   }
 
   /**
-   * Takes a wake that was announced here.
+   * Takes an offered wake.
    *
-   * @returns its text; `undefined` when it was delivered in another way meanwhile
+   * @returns its text; `undefined` if the offer has already ended
    */
   take(id: string): string | undefined {
     if (!this.#announced.has(id)) return undefined;

@@ -1,7 +1,7 @@
 /**
- * The stdio MCP server of `reveille mcp channel`: a channel of Claude Code (code.claude.com/docs, channels reference),
- * through which alarms reach the session that has it open. An event says only that a wake waits; the tool `wake_take`
- * hands its message over. Claude Code does not acknowledge events: the tool call is the acknowledgement.
+ * The stdio MCP server of `reveille mcp channel`: a channel of Claude Code (code.claude.com/docs, channels reference)
+ * through which alarms reach an open session. An event only announces a wake. The tool `wake_take` returns its message:
+ * Claude Code does not acknowledge events, so the tool call is the acknowledgement.
  */
 import type { Readable, Writable } from 'node:stream';
 import { type CallToolResult, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server';
@@ -16,9 +16,9 @@ const TOOL = 'wake_take';
 const LOOK_MS = 500;
 
 const INSTRUCTIONS =
-  `Events of this channel say that an alarm of this session has fired. Call ${TOOL} with the wake_id of the event at ` +
-  'once, before anything else: the answer is the message of the alarm. Carry it out. Without the call it is delivered ' +
-  'in another way after a few seconds. When the answer says that this has happened, do nothing.';
+  `An event of this channel means that an alarm of this session has fired. Call ${TOOL} with the wake_id of the event ` +
+  'at once, before anything else. The answer is the message of the alarm: carry it out. Without the call, the message ' +
+  'is delivered in another way after a few seconds. If the answer says that this has happened, do nothing.';
 
 const TAKE_TOOL = {
   name: TOOL,
@@ -65,7 +65,7 @@ export function startChannel(options: ChannelOptions): ServedConnection {
       if (text !== undefined) return { content: [{ type: 'text', text }] };
       return { content: [{ type: 'text', text: 'This wake was delivered in another way. Do nothing.' }] };
     });
-    // Events before the handshake would be lost.
+    // Events before the end of the handshake would be lost.
     server.oninitialized = () => look(server);
     return server;
   }
@@ -74,7 +74,7 @@ export function startChannel(options: ChannelOptions): ServedConnection {
     try {
       for (const id of channel.look(session())) announce(server, id);
     } catch (err) {
-      log.warn({ err }, 'the folder of channels cannot be used');
+      log.warn({ err }, 'the folder of the channel cannot be used');
     }
     cancel = clock.after(LOOK_MS, () => look(server));
   }
@@ -82,7 +82,7 @@ export function startChannel(options: ChannelOptions): ServedConnection {
   function announce(server: Server, id: string): void {
     const content = `An alarm of this session has fired. Call ${TOOL} with wake_id ${id}.`;
     const event = { method: 'notifications/claude/channel', params: { content, meta: { wake_id: id } } };
-    // An event that is lost is not taken, and the router delivers the wake in another way.
+    // The wake of a lost event is not taken, so the router delivers it in another way.
     server.notification(event).catch((err: unknown) => log.warn({ err, wake_id: id }, 'an event could not be sent'));
   }
 

@@ -274,7 +274,7 @@ export function createNeoClient(options: NeoClientOptions) {
       const query = { conversation_id: conversationId };
       return (await request(NEO_ROUTES.listQuestions, {}, { query })).value.questions;
     },
-    /** The first answer counts. */
+    /** Answers a question. The first answer wins. */
     answerQuestion: async (id: string, answer: QuestionAnswer) =>
       (await request(NEO_ROUTES.answerQuestion, { id }, { body: answer })).value,
     /** As its source text: a verifier needs the exact bytes. */

@@ -42,7 +42,7 @@ export function markerCode({
   return codeFor([id, message, payload], [message, payload, check?.output ?? '']);
 }
 
-/** A message of another agent: a request from outside, which no person has seen. */
+/** The facts of a message of another agent: it comes from outside, and no person has seen it. */
 function senderFacts({ sentBy, createdAt }: Turn): string[] {
   return [
     'Caused by: another agent, which sent the message. No person wrote or read it, and it is not your user.',

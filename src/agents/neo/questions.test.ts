@@ -188,7 +188,10 @@ test('without an answer the turn ends at the time limit, and says so', async (t)
   await clock.advance(retryAt! - clock.now() - 1000);
   assert.equal(requests.length, 1);
   await neo.until('the turn is done', () => neo.turn().status === 'done');
-  assert.match(requests.at(-1)!, /nobody answered the question about the call of book at the server "hotel" in time/);
+  assert.match(
+    requests.at(-1)!,
+    /the user did not answer the question about the call of book at the server "hotel" in time/,
+  );
   assert.deepEqual(neo.questions.shown(), []);
 });
 
@@ -215,7 +218,7 @@ test('a follower of the conversation answers within the call, in a chat and in t
   assert.deepEqual(answers, [{ action: 'accept', content: { city: 'Bonn' } }]);
 });
 
-test('a chat that nobody follows does not wait, and another conversation cannot answer for it', async (t) => {
+test('a chat without a follower does not wait, and another conversation cannot answer for it', async (t) => {
   const { begin, answers } = workbench(t);
   const neo = begin();
   neo.approvers.addStream('another');

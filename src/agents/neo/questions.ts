@@ -1,8 +1,9 @@
 /**
- * Questions of MCP servers to the person. In a turn that a person follows, the call waits for the answer. The turn of an
- * alarm without a follower parks: the server is told that nobody was there, the turn ends its step and waits on disk, the
- * person is notified, and the turn goes on after the answer, or without one at the time limit. Its model then makes the
- * call again, and the server gets the stored answer.
+ * Questions of MCP servers to the user. While the user follows the conversation, the call waits for the answer.
+ *
+ * Without a follower, the turn of an alarm parks. The server gets `cancel`, the user is notified, and the turn waits on
+ * disk. It continues after the answer, or at the time limit. Its model then repeats the call, and the server gets the
+ * stored answer.
  */
 import { createHash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
@@ -20,18 +21,18 @@ import { WAITS_FOR_ANSWER } from '../../wire/turn-report.ts';
 import type { Approvers } from './delegate/approvers.ts';
 import type { ToolCallContext } from './tools/surface.ts';
 
-/** How long a question waits: for a follower of the conversation, and for the person of an alarm's turn. */
+/** How long a question waits while the user follows the conversation, and in a parked turn. */
 const FOLLOWED_MS = 30 * 60_000;
 const PARKED_MS = 12 * 3600_000;
-/** A parked turn must have ended before it is given up. */
+/** The question of a parked turn ends before the turn itself is given up. */
 const LONGEST_TURN_MS = 23 * 3600_000;
-/** A follower of an alarm's turn may be an open page that nobody reads. */
+/** The turn of an alarm parks after this time even with a follower, which may be an unattended page. */
 const UNATTENDED_MS = 2 * 60_000;
 const FOLLOWER_MS = 5000;
-/** Questions of one turn, and open ones of all turns; further ones get no answer. */
+/** Maximum of questions of one turn, and of open questions of all turns; further ones get `cancel`. */
 const OF_A_TURN = 20;
 const OPEN = 100;
-/** Of a message in an error, which is cut after 500 characters. */
+/** Maximum length of a server's message within an error, which is cut after 500 characters. */
 const SHOWN_CHARACTERS = 120;
 
 type Row = {
@@ -49,7 +50,7 @@ type Row = {
   readonly expires_at: number;
 };
 
-/** Makes the table's operations over an open connection. Writes must run inside a transaction of the connection. */
+/** The operations of the table on an open connection. Writes must run inside a transaction of the connection. */
 export function questionTable(db: DatabaseSync) {
   const insert = db.prepare(`
     INSERT INTO questions (id, turn_id, conversation_id, server, tool, digest, asked, state, asked_at, expires_at)
@@ -86,12 +87,12 @@ export function viewOfQuestion(row: Row, state: Row['state'] = row.state): Quest
   };
 }
 
-/** The stored questions; a change and its event are one transaction. */
+/** The stored questions. A change and its event are one transaction. */
 export type QuestionStore = Pick<QuestionTable, 'byId' | 'ofTurn' | 'open'> & {
   ask(row: Parameters<QuestionTable['insert']>[0]): Promise<void>;
   /** @returns whether it was open */
   decide(id: string, state: Row['state'], content?: string): Promise<boolean>;
-  /** The server has the answer, or the model knows that there is none. */
+  /** Records that the server has the answer, or that the model knows that there is none. */
   use(id: string): Promise<void>;
 };
 
@@ -105,7 +106,7 @@ export type QuestionsOptions = {
 /** The questions of one call. */
 export type CallQuestions = {
   readonly ask: AskPerson;
-  /** For the model, besides the result: a question waits, although the server has ended its call. */
+  /** A note for the model beside the result: the server has ended the call, and its question still waits. */
   remark(): string | undefined;
 };
 
@@ -171,7 +172,7 @@ export function createQuestions({ store, approvers, clock, log }: QuestionsOptio
           ...{ id, turn_id: turn.id, conversation_id: turn.conversationId, ...about, digest, asked },
           ...{ asked_at: clock.now(), expires_at: clock.now() + limit },
         });
-        log.info({ question_id: id, turn_id: turn.id, ...about }, 'an MCP server asks the person');
+        log.info({ question_id: id, turn_id: turn.id, ...about }, 'an MCP server asks the user');
         const ended = AbortSignal.any([signal, callSignal]);
         const isFollowed = await approvers.waitFor(turn.conversationId, FOLLOWER_MS, ended);
         const row = isFollowed ? await untilDecided(id, isAlarm ? UNATTENDED_MS : limit, ended) : store.byId(id)!;
@@ -180,19 +181,19 @@ export function createQuestions({ store, approvers, clock, log }: QuestionsOptio
           isParked = true;
           return { action: 'cancel' };
         }
-        // An answer that came first counts.
+        // An answer that arrived first wins.
         const hasLapsed = await store.decide(id, 'lapsed');
         return hasLapsed ? { action: 'cancel' } : answerOf(store.byId(id)!);
       };
 
       const remark = () =>
         isParked
-          ? `(The program: the server "${about.server}" asked the user a question during this call. The user is not there, and the server was told so; what it answered above is without the user's answer. The user is notified, and this turn waits for the answer.)`
+          ? `(The program: the server "${about.server}" asked the user a question during this call. The user is away, so the result above is without an answer. The user is notified, and this turn waits for the answer.)`
           : undefined;
       return { ask, remark };
     },
 
-    /** The open question for which a turn waits; `undefined` when it may go on. */
+    /** The open question for which a turn waits; `undefined` if the turn can continue. */
     waitsFor({ id, origin }: Pick<Turn, 'id' | 'origin'>): { error: string; afterSeconds: number } | undefined {
       const row = origin === 'chronos' ? store.ofTurn(id).find(isOpen) : undefined;
       if (row === undefined) return undefined;
@@ -203,7 +204,7 @@ export function createQuestions({ store, approvers, clock, log }: QuestionsOptio
       };
     },
 
-    /** What the model must know about questions that have an answer, or get none any more. */
+    /** Notes for the model about questions that were answered or have lapsed. */
     async notesOf({ id, origin }: Pick<Turn, 'id' | 'origin'>): Promise<{ id: string; text: string }[]> {
       if (origin !== 'chronos') return [];
       const rows = store.ofTurn(id).filter((row) => row.is_used === 0 && !isOpen(row));
@@ -212,14 +213,14 @@ export function createQuestions({ store, approvers, clock, log }: QuestionsOptio
         const call = `the call of ${row.tool} at the server "${row.server}"`;
         if (row.state === 'asked') await store.decide(row.id, 'lapsed');
         const state = store.byId(row.id)!.state;
-        // The server gets this answer when it asks again; any other one is only for the model.
+        // Only an accepted answer is kept for the server, which asks again. The model gets the others.
         if (state !== 'accepted') await store.use(row.id);
         const text =
           state === 'accepted'
             ? `(The program: the user has answered the question about ${call}. Make that call again, with the same arguments: the server gets the answer then.)`
             : state === 'declined'
               ? `(The program: the user declined to answer the question about ${call}. Do not make that call again. Say what was not done.)`
-              : `(The program: nobody answered the question about ${call} in time. Do not make that call again. Say what was not done.)`;
+              : `(The program: the user did not answer the question about ${call} in time. Do not make that call again. Say what was not done.)`;
         notes.push({ id: row.id, text });
       }
       return notes;
@@ -233,9 +234,10 @@ export function createQuestions({ store, approvers, clock, log }: QuestionsOptio
         .map((row) => viewOfQuestion(row)),
 
     /**
-     * The person's answer. The first one counts.
+     * Records the user's answer. The first answer wins.
      *
-     * @throws ReveilleError `not_found`: no question with this id waits; `invalid_request`: the values do not fit it
+     * @throws ReveilleError `not_found` if no question with this id waits, `invalid_request` if the values do not fit
+     *   it, `conflict` after an earlier answer
      */
     async answer(id: string, { action, content }: QuestionAnswer): Promise<QuestionView> {
       const row = store.byId(id);
@@ -244,13 +246,13 @@ export function createQuestions({ store, approvers, clock, log }: QuestionsOptio
       const asked = JSON.parse(row.asked) as QuestionText;
       const isForm = action === 'accept' && asked.mode === 'form';
       if (!isForm && content !== undefined)
-        throw new ReveilleError('invalid_request', 'content is only for a form that is accepted');
+        throw new ReveilleError('invalid_request', 'content is only for action "accept" of a form; omit it');
       const checked = isForm ? checkContent(asked.fields, content) : undefined;
       if (checked && 'problems' in checked) throw new ReveilleError('invalid_request', checked.problems.join('; '));
       const state = action === 'accept' ? 'accepted' : 'declined';
       const isFirst = await store.decide(id, state, checked && JSON.stringify(checked.content));
       if (!isFirst)
-        throw new ReveilleError('conflict', `the question ${id} has an answer already`, { retryable: false });
+        throw new ReveilleError('conflict', `the question ${id} was already answered`, { retryable: false });
       const waits = waiting.get(id);
       if (waits) waits();
       else onAnswered(row.turn_id);

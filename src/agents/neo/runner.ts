@@ -109,7 +109,7 @@ export function createRunner(options: RunnerOptions): Runner {
   const { questions } = options;
   if (questions) {
     questions.onAnswered = (turnId) => engine.hurry(turnId);
-    // Answered when the last process had ended its work already.
+    // The user may have answered after the last process stopped its work.
     const waiting = store.unfinished(0).map(({ id }) => id);
     for (const turnId of questions.answeredTurns(waiting)) engine.hurry(turnId);
   }

@@ -163,7 +163,7 @@ class TerminalAgent implements Agent {
     return new RunFiles(this.#options.runFolder, turn.id).remove();
   }
 
-  /** Whether the session is open and can take the turn; an open session cannot keep to the terms of an alarm. */
+  /** Whether an open session can take the turn. A turn with limits cannot go there: the router could not enforce them. */
   #canTake({ turn, session }: Attempt): boolean {
     const { openSessions } = this.#options;
     if (this.#preset.channel !== true || session === undefined || turn.terms !== undefined) return false;
@@ -235,7 +235,7 @@ class TerminalAgent implements Agent {
 }
 
 function taken(session: string): Outcome {
-  return { status: 'done', session, reply: 'The open session has taken the wake, and executes it there.' };
+  return { status: 'done', session, reply: 'An open session has taken the wake and executes it.' };
 }
 
 function notStarted(thrown: unknown): Outcome {

@@ -7,13 +7,13 @@ import { VERSION } from '../../wire/version.ts';
 import { type Clock, wait } from '../clock/clock.ts';
 import { startTracing } from './trace.ts';
 
-/** Neither is in the package: together with their dependencies they have the size of half of it. */
+/** Optional packages: together with their dependencies they have half the size of Reveille's package. */
 const TRACES = ['@opentelemetry/sdk-trace@3', '@opentelemetry/exporter-trace-otlp-http@0.301'] as const;
 const METRICS = ['@opentelemetry/sdk-metrics@3', '@opentelemetry/exporter-metrics-otlp-http@0.301'] as const;
 
-/** The last spans must not keep a process from its end. */
+/** Time limit of the last export, so that a slow collector cannot delay the end of a process. */
 const LAST_EXPORT_MS = 3000;
-/** Interval between two log lines about exports that failed. */
+/** Minimum interval between log lines about failed exports. */
 const COMPLAINT_MS = 60_000;
 
 export type OtlpOptions = {
@@ -30,7 +30,7 @@ type TraceExporter = typeof import('@opentelemetry/exporter-trace-otlp-http');
 type SdkMetrics = typeof import('@opentelemetry/sdk-metrics');
 type MetricExporter = typeof import('@opentelemetry/exporter-metrics-otlp-http');
 
-/** An optional package; its name is not a literal, so that no bundle includes it. */
+/** Imports an optional package. Its name is not a literal, so that bundlers do not include it. */
 const load = (specifier: string): Promise<unknown> => import(specifier.replace(/@[\d.]+$/, ''));
 
 /** @throws ReveilleError `unavailable` naming the command, if the packages are not installed */
@@ -40,7 +40,7 @@ async function loadTraces(): Promise<SdkTrace & TraceExporter> {
     return { ...sdk, ...exporter };
   } catch (cause) {
     const command = `npm install --global ${[...TRACES, ...METRICS].join(' ')}`;
-    const message = `traces are off: REVEILLE_OTLP_ENDPOINT needs packages that are not installed beside Reveille; run "${command}", or unset it`;
+    const message = `traces are disabled: REVEILLE_OTLP_ENDPOINT needs packages that are not installed; run "${command}", or unset the setting`;
     throw new ReveilleError('unavailable', message, { retryable: false, cause });
   }
 }
@@ -55,7 +55,7 @@ async function loadMetrics(): Promise<(SdkMetrics & MetricExporter) | undefined>
   }
 }
 
-/** Logs that the collector does not accept exports, once a minute at most. */
+/** Logs failed exports, at most once per minute. */
 function reportProblems(api: typeof OpenTelemetry, { clock, log }: OtlpOptions): void {
   let quietUntil = 0;
   const report = (reason: string) => {
@@ -69,16 +69,16 @@ function reportProblems(api: typeof OpenTelemetry, { clock, log }: OtlpOptions):
 }
 
 /**
- * From now on this process records spans, and exports them in batches. The exporter itself reads the standard variables
+ * Starts to record spans in this process and to export them in batches. The exporter itself reads the standard variables
  * `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_EXPORTER_OTLP_TIMEOUT`.
  *
- * @returns exports the rest, for three seconds at most, and ends it
+ * @returns exports the rest within three seconds, and stops
  * @throws ReveilleError `unavailable` if the packages are not installed
  */
 export async function startOtlp(options: OtlpOptions): Promise<() => Promise<void>> {
   const { endpoint, service, clock } = options;
   const [traces, metrics] = await Promise.all([loadTraces(), loadMetrics()]);
-  // The same file that the metrics library loads.
+  // The import must resolve to the file that the metrics library loads, because its state is in that module.
   const require = createRequire(import.meta.url);
   const api: typeof OpenTelemetry = require('@opentelemetry/api');
   reportProblems(api, options);

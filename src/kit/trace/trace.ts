@@ -1,9 +1,9 @@
 /**
- * Traces and metrics through the interface of OpenTelemetry. A process without an exporter loads nothing of it; every
+ * Traces and metrics through the API of OpenTelemetry. A process without an exporter does not load the API: every
  * function here then returns after one comparison.
  *
- * The current span is stored here and not in OpenTelemetry's context, so that an exporter needs no further package, and
- * a process without an exporter passes the `traceparent` of its caller on (W3C Trace Context §3.2).
+ * The current span is stored here and not in OpenTelemetry's context. The exporter thus needs no context package. A
+ * process without an exporter still passes on the `traceparent` of its caller (W3C Trace Context §3.2).
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
@@ -18,7 +18,7 @@ export const TRACEPARENT = 'traceparent';
 type Span = OpenTelemetry.Span;
 type Attributes = OpenTelemetry.Attributes;
 
-/** What a span says of itself. Never texts of users or models, payloads, or secrets. */
+/** The properties of a span. They must not contain texts of users or models, payloads, or secrets. */
 export type SpanFacts = {
   kind?: 'server' | 'client' | 'producer' | 'consumer';
   attributes?: Attributes;
@@ -26,7 +26,7 @@ export type SpanFacts = {
   links?: readonly (string | undefined)[];
 };
 
-/** The attributes of an operation on a fire, which is the message of the conventions for messaging. */
+/** The attributes of an operation on a fire. In the semantic conventions for messaging, the fire is the message. */
 export const messagingFacts = (operation: 'create' | 'send' | 'process', more?: Attributes): Attributes => ({
   'messaging.system': 'reveille',
   'messaging.destination.name': 'alarms',
@@ -36,7 +36,7 @@ export const messagingFacts = (operation: 'create' | 'send' | 'process', more?: 
 });
 
 /**
- * The span of a tool call. A name that no tool can have is the text of a model and is left out.
+ * The span of a tool call. An invalid tool name is text of a model, so it is replaced by `unknown`.
  *
  * @param id of the call
  */
@@ -54,7 +54,7 @@ export function toolSpan(tool: string, id?: string): { name: string; facts: () =
   };
 }
 
-/** The position of running code in a trace. Without a span it is not recorded, or not in this process. */
+/** The position of running code in a trace. `span` is absent if the trace is not recorded in this process. */
 type Place = { readonly traceparent: string; readonly span?: Span };
 
 type Active = {
@@ -63,18 +63,18 @@ type Active = {
   readonly meter: OpenTelemetry.Meter | undefined;
   readonly histograms: Map<string, OpenTelemetry.Histogram>;
   readonly mayBegin: () => boolean;
-  /** Passed on from a trace that is not recorded, so that no part of it is recorded elsewhere. */
+  /** The position that an unsampled trace passes on, so that no other process records a part of it. */
   readonly notRecorded: Place;
 };
 
 let active: Active | undefined;
 const places = new AsyncLocalStorage<Place>();
 
-/** Largest number of traces that begin at once, and of those that begin in each second afterwards. */
+/** Token bucket of new traces: its size, and its refill per second. */
 const BURST = 100;
 const PER_SECOND = 50;
 
-/** Limits the traces that begin in this process: a burst of fires must not pay for a span each. */
+/** Limits the traces that begin in this process, so that a burst of fires does not create a span for each. */
 function tracesPerSecond(clock: Clock): () => boolean {
   let left = BURST;
   let countedAt = clock.monotonic();
@@ -89,11 +89,11 @@ function tracesPerSecond(clock: Clock): () => boolean {
 }
 
 /**
- * From now on this process records spans.
+ * Starts to record spans in this process.
  *
- * @param api the interface, which is loaded only for this
- * @param providers of the SDK
- * @returns ends it
+ * @param api the module of OpenTelemetry's API
+ * @param providers the providers of its SDK
+ * @returns stops recording
  */
 export function startTracing(
   api: typeof OpenTelemetry,
@@ -140,7 +140,7 @@ export function traceHeaders(): Readonly<Record<string, string>> {
   return place === undefined ? NO_HEADERS : { [TRACEPARENT]: place.traceparent };
 }
 
-/** The `traceparent` of the current span if it is recorded: worth being stored for links of a later trace. */
+/** The `traceparent` of the current span if it is recorded, so that a later trace can link to it. */
 export const recordedTrace = (): string | undefined => {
   const place = places.getStore();
   return place?.span && place.traceparent;
@@ -148,26 +148,26 @@ export const recordedTrace = (): string | undefined => {
 
 const NO_FIELDS = Object.freeze({});
 
-/** The members of a log line that is written within a recorded span. */
+/** The trace members of a log line within a recorded span. */
 export function logFields(): object {
   const context = places.getStore()?.span?.spanContext();
   return context === undefined ? NO_FIELDS : { trace_id: context.traceId, span_id: context.spanId };
 }
 
-/** The class of an error: the code of our own, or the name of another. Its message may quote a user. */
+/** The class of an error: the code of a ReveilleError, else the name. Never the message, which may quote a user. */
 function classOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return '_OTHER';
   return 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : thrown.name;
 }
 
-/** The work of a span has failed. @param type a class of failures, such as `timeout` */
+/** Marks a span as failed. @param type a class of failures, such as `timeout` */
 export function failSpan(span: Span | undefined, type: string): void {
   if (!span || !active) return;
   span.setAttribute('error.type', type);
   span.setStatus({ code: active.api.SpanStatusCode.ERROR });
 }
 
-/** Runs the work of a span, which ends with it. */
+/** Runs the work of a span, and ends the span with it. */
 function within<T>(span: Span, work: (span?: Span) => T): T {
   const end = (thrown?: { error: unknown }) => {
     if (thrown) failSpan(span, classOf(thrown.error));
@@ -223,7 +223,7 @@ function begin<T>(
 }
 
 /**
- * Runs work in a new trace, which is recorded unless too many begin or the sampler of the process decides otherwise.
+ * Runs work in a new trace. The trace is recorded unless too many begin or the sampler of the process rejects it.
  *
  * @param facts called only if it may be recorded
  * @param work gets the span while it is recorded
@@ -235,8 +235,8 @@ export function beginTrace<T>(name: string, facts: () => SpanFacts, work: (span?
 }
 
 /**
- * Runs work in the trace of a caller that has proved itself; in a new trace without one. A trace that the caller does
- * not record is not recorded here.
+ * Runs work in the trace of an authenticated caller, or in a new trace. A trace that the caller does not record is not
+ * recorded here either.
  *
  * @param caller its `traceparent`; an invalid one is ignored
  */
@@ -254,7 +254,7 @@ export function continueTrace<T>(
   return begin(active, name, facts(), { parent: trace.setSpanContext(ROOT_CONTEXT, context), work });
 }
 
-/** Runs work in a span below the current one; without a span outside of a recorded trace. */
+/** Runs work in a child of the current span. Outside of a recorded trace, no span is created. */
 export function inSpan<T>(name: string, facts: () => SpanFacts, work: (span?: Span) => T): T {
   const around = active && places.getStore()?.span;
   if (!active || !around) return work();
@@ -265,14 +265,14 @@ export function inSpan<T>(name: string, facts: () => SpanFacts, work: (span?: Sp
 const DURATIONS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576];
 
-/** Distributions, by the names of the semantic conventions where these have one. */
+/** Histograms, named by the semantic conventions where these have a name. */
 export const HISTOGRAMS = {
   'messaging.process.duration': ['s', 'Duration of the turn', DURATIONS],
   'gen_ai.client.operation.duration': ['s', 'Duration of a request to a model', DURATIONS],
   'gen_ai.client.token.usage': ['{token}', 'Tokens of a request to a model', TOKENS],
 } as const;
 
-/** Adds a value to a distribution, in its unit. @param facts called only if it is exported */
+/** Records a value of a histogram, in its unit. @param facts called only if it is exported */
 export function measure(name: keyof typeof HISTOGRAMS, value: number, facts?: () => Attributes): void {
   if (active?.meter === undefined) return;
   const { meter, histograms } = active;
@@ -295,7 +295,7 @@ type Metric = {
   readonly help: string;
   readonly type: string;
   get(): Promise<{
-    /** `metricName`: of a histogram, which has several series. */
+    /** `metricName` is present for the series of a histogram. */
     values: readonly {
       value: number;
       labels: Readonly<Record<string, string | number>>;
@@ -305,13 +305,13 @@ type Metric = {
 };
 
 /**
- * Exports the metrics of a Prometheus registry too, under their names; of a histogram, the sum and the number of its
- * values. A fire pays for one set of metrics only.
+ * Exports the metrics of a Prometheus registry under their names. Of a histogram it exports the sum and the count. So a
+ * fire updates only one set of metrics.
  */
 export function mirrorMetrics(registry: { getMetricsAsArray(): readonly object[] }): void {
   const meter = active?.meter;
   if (meter === undefined) return;
-  // Their values are not read yet: parts that they are read from may not exist.
+  // Values are read later: at this time, their sources may not exist.
   for (const metric of registry.getMetricsAsArray() as readonly Metric[]) {
     const { name, help: description, type } = metric;
     const series = type === 'histogram' ? [`${name}_sum`, `${name}_count`] : [name];
@@ -320,7 +320,7 @@ export function mirrorMetrics(registry: { getMetricsAsArray(): readonly object[]
       const instrument =
         type === 'gauge' ? meter.createObservableGauge(one, options) : meter.createObservableCounter(one, options);
       instrument.addCallback(async (result) => {
-        // A store that is away, or closed already, has no values.
+        // An unavailable or closed store has no values.
         const { values } = await metric.get().catch(() => ({ values: [] }));
         for (const { value, labels, metricName = name } of values)
           if (metricName === one) result.observe(value, labels);

@@ -1,7 +1,7 @@
 /**
- * Requests to the authorization server of an MCP server. Its address comes from the MCP server, so that it is untrusted:
- * only HTTPS, only public addresses unless the MCP server itself is private, no redirects of what carries a secret, and
- * bounded answers.
+ * Requests to the authorization server of an MCP server. The MCP server chooses its address, so the address is untrusted.
+ * It must use HTTPS, and be public unless the MCP server itself is private. Requests with secrets are not redirected,
+ * and answers are limited in size.
  */
 import { isIP } from 'node:net';
 import type { FetchLike } from '@modelcontextprotocol/client';
@@ -24,20 +24,20 @@ const TEXTS = {
 const isLoopback = (host: string) =>
   host === 'localhost' || host.endsWith('.localhost') || host === '::1' || /^127\./.test(host);
 
-/** Whether a server is on this computer or in a private network by its address, so that its authorization server may be. */
+/** Whether a server's address is private, so that the address of its authorization server may be private too. */
 export function isPrivateServer(url: string): boolean {
   const host = hostOf(new URL(url));
   return isLoopback(host) || (isIP(host) !== 0 && addressRefusal(host, false) !== undefined);
 }
 
 /**
- * Why an address may not be used for a sign-in, to complete the sentence "… is refused: "; `undefined` if it may.
+ * Why an address must not be used for a sign-in, to complete the sentence "… is refused: "; `undefined` if it is allowed.
  *
  * @param allowPrivate whether `http:` on this computer is accepted too
  */
 export function insecureAddress(address: string | URL, allowPrivate: boolean): string | undefined {
   const url = URL.parse(String(address));
-  if (url === null) return 'it is not an address';
+  if (url === null) return 'it is not a valid URL';
   if (url.username !== '' || url.password !== '') return 'it contains a user name or a password';
   if (url.protocol === 'https:' || (allowPrivate && url.protocol === 'http:' && isLoopback(hostOf(url))))
     return undefined;
@@ -50,7 +50,7 @@ export type AuthorizationFetch = { readonly fetch: FetchLike; close(): Promise<v
 export function authorizationFetch(serverUrl: string, clock: Clock, resolve?: Resolve): AuthorizationFetch {
   const allowPrivate = isPrivateServer(serverUrl);
   const client = new GuardedClient(TEXTS, resolve);
-  // The SDK passes a TypeError on, and would continue with another address after any other error.
+  // The SDK rethrows a TypeError. After any other error it would continue with another address.
   const refuse = (url: URL, why: string) => new TypeError(`${url.origin} is refused: ${why}`);
   const fetch: FetchLike = async (given, init) => {
     const url = new URL(given);
@@ -63,7 +63,7 @@ export function authorizationFetch(serverUrl: string, clock: Clock, resolve?: Re
         throw refusedCause(thrown) ? refuse(url, thrownText(refusedCause(thrown))) : thrown;
       });
       const isRedirect = answer.status >= 300 && answer.status <= 399;
-      // A code or a refresh token must reach no other address.
+      // A code or a refresh token must not reach another address.
       if (isRedirect && init?.method === 'POST') throw refuse(url, 'it redirects a request that carries secrets');
       const body = await boundedBody(answer.body as ReadableStream<Uint8Array> | null, url);
       const { status, statusText } = answer;
@@ -74,7 +74,7 @@ export function authorizationFetch(serverUrl: string, clock: Clock, resolve?: Re
   return { fetch, close: () => client.close() };
 }
 
-/** The refusal of an address among an error and its causes. */
+/** Finds the refusal of an address in an error and its causes. */
 function refusedCause(thrown: unknown): RefusedAddress | undefined {
   for (let at = thrown, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
     if (at instanceof RefusedAddress) return at;

@@ -1,7 +1,7 @@
 /**
- * Authorization at an MCP server by OAuth 2.1 (MCP authorization, revision 2026-07-28). The host uses and renews the
- * tokens that a person has consented to; it never asks for consent itself. The SDK has the protocol: discovery (RFC 9728,
- * RFC 8414, OpenID Connect), PKCE, client registration, and the checks of issuer and resource.
+ * Authorization at an MCP server by OAuth 2.1 (MCP authorization, revision 2026-07-28). The host uses and renews tokens
+ * that the user has consented to; it never asks for consent itself. The SDK implements the protocol: discovery (RFC
+ * 9728, RFC 8414, OpenID Connect), PKCE, client registration, and the checks of issuer and resource.
  */
 import {
   type AuthProvider,
@@ -31,10 +31,10 @@ import {
 } from './authorization-fetch.ts';
 import { type Credentials, lacksSignIn, type Place, type TokenStore } from './token-store.ts';
 
-/** The server requires the consent of a person. */
+/** The server requires a sign-in of the user. */
 export class SignInRequired extends Error {
   override name = 'SignInRequired';
-  /** Whether there is a sign-in, and the server requires more rights than it has. */
+  /** Whether the user is signed in, but the server requires more scopes. */
   readonly isForMore: boolean;
 
   /** @param why finishes the sentence "the server needs sign-in: …" */
@@ -47,10 +47,10 @@ export class SignInRequired extends Error {
 /** Why no token may be sent to a server; `undefined` if it may. */
 export function insecureServer(url: string): string | undefined {
   const refusal = insecureAddress(url, isPrivateServer(url));
-  return refusal === undefined ? undefined : `its address would let others read the sign-in: ${refusal}`;
+  return refusal === undefined ? undefined : `its address would expose the tokens: ${refusal}`;
 }
 
-/** Finds the error among an error and its causes. */
+/** Finds the missing sign-in in an error and its causes. */
 export function signInRequired(thrown: unknown): SignInRequired | undefined {
   for (let at = thrown, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
     if (at instanceof SignInRequired) return at;
@@ -69,10 +69,10 @@ export type AuthorizationOptions = {
 
 const SCOPE_CHARACTERS = 200;
 const shownScope = (scope: string) => oneLine(clip(scope, SCOPE_CHARACTERS));
-/** The issuers are compared as the SDK does: a slash at the end makes no difference. */
+/** An issuer for comparisons. As in the SDK, a slash at the end is ignored. */
 const bare = (issuer: string) => issuer.replace(/\/$/, '');
 
-/** The registered client of a server, as the manifest names it. */
+/** The registered client that the manifest names for a server. */
 export function registeredClient({
   clientId,
   clientSecret,
@@ -99,7 +99,7 @@ export class ServerAuthorization implements AuthProvider {
   }
 
   async token(): Promise<string | undefined> {
-    // Anyone on the way could read it.
+    // On an insecure connection, others could read the token.
     if (insecureServer(this.#place.url) !== undefined) return undefined;
     this.#used = this.#options.store.read(this.#place).tokens?.access_token;
     return this.#used;
@@ -118,7 +118,7 @@ export class ServerAuthorization implements AuthProvider {
       // Another connection or process has just renewed them.
       if (before.tokens !== undefined && before.tokens.access_token !== used) return;
       const { tokens } = before;
-      // A right that an earlier call lacked is still lacking.
+      // Scopes that an earlier call lacked are still missing.
       const wanted = tokens === undefined ? scope : computeScopeUnion(before.challenge?.scope, scope);
       const challenge = { scope: wanted, resourceMetadataUrl: metadataUrl };
       if (link.oauth.grant === 'client_credentials') return this.#ownToken(challenge);
@@ -126,18 +126,18 @@ export class ServerAuthorization implements AuthProvider {
       const client = before.client && registered ? { ...before.client, ...registered } : before.client;
       if (JSON.stringify(before.challenge) !== JSON.stringify(challenge))
         store.write(this.#place, { ...before, challenge });
-      if (tokens === undefined || client === undefined) throw new SignInRequired('nobody has signed in');
+      if (tokens === undefined || client === undefined) throw new SignInRequired('the user has not signed in');
       if (tokens.refresh_token === undefined) throw new SignInRequired('the sign-in has expired');
       await this.#renew({ tokens, client }, resourceMetadataUrl);
     });
   }
 
-  /** The server has refused a request although it accepts the token. @returns the error for the caller */
+  /** Records the scope of a refused request whose token was valid. @returns the error for the caller */
   insufficient({ requiredScope, resourceMetadataUrl }: InsufficientScopeError): SignInRequired {
     const { store } = this.#options;
     const challenge = { scope: requiredScope, resourceMetadataUrl: resourceMetadataUrl?.href };
     store.update(this.#place, (before) => ({ ...before, challenge }));
-    const what = requiredScope === undefined ? 'more rights' : `the scope ${shownScope(requiredScope)}`;
+    const what = requiredScope === undefined ? 'more scopes' : `the scope ${shownScope(requiredScope)}`;
     return new SignInRequired(`the server requires ${what}`, true);
   }
 
@@ -153,7 +153,7 @@ export class ServerAuthorization implements AuthProvider {
       });
       const { authorizationServerMetadata: metadata, authorizationServerUrl, resourceMetadata } = found;
       const issuer = metadata?.issuer ?? authorizationServerUrl;
-      // Tokens and secrets of one authorization server are never sent to another one.
+      // Tokens and secrets of one authorization server must not be sent to another.
       if (bare(issuer) !== bare(tokens.issuer ?? '') || bare(issuer) !== bare(client.issuer ?? ''))
         throw new SignInRequired(
           `the server now names the authorization server ${oneLine(clip(issuer, SCOPE_CHARACTERS))}`,
@@ -165,13 +165,13 @@ export class ServerAuthorization implements AuthProvider {
         ...(resourceMetadata && { resource: resourceMetadata.resource }),
       });
       const fresh = await renewing.catch((thrown: unknown) => {
-        // Its text is not passed on: it may repeat the token.
+        // The text of the answer is not passed on, because it may contain the token.
         if (!(thrown instanceof OAuthError)) throw thrown instanceof TypeError ? thrown : new Error(UNREADABLE);
         if (!REFUSALS.has(thrown.code)) throw new Error(`the authorization server answered "${thrown.code}"`);
         store.update(this.#place, ({ tokens: _, ...rest }) => rest);
         throw new SignInRequired('the authorization server does not renew the sign-in');
       });
-      // A renewed token without a scope has the one that was granted (RFC 6749 §5.1).
+      // A renewed token without a scope has the granted scope (RFC 6749 §5.1).
       const scope = fresh.scope ?? tokens.scope;
       const renewed = { ...fresh, issuer, ...(scope !== undefined && { scope }) };
       store.update(this.#place, (before) => {
@@ -181,11 +181,11 @@ export class ServerAuthorization implements AuthProvider {
     });
   }
 
-  /** A token of the client's own, without a person. */
+  /** Gets a token for the client itself, without a user. */
   async #ownToken(challenge: { scope: string | undefined; resourceMetadataUrl: string | undefined }): Promise<void> {
     const { store, link } = this.#options;
     const registered = registeredClient(link.oauth);
-    // Without an issuer in the manifest, the client belongs to the first authorization server that it was sent to.
+    // Without an issuer in the manifest, the client is bound to the first authorization server that received it.
     const first = store.read(this.#place).client?.issuer;
     const client = registered && { ...(first !== undefined && { issuer: first }), ...registered };
     const provider: OAuthClientProvider = {
@@ -228,15 +228,15 @@ export class ServerAuthorization implements AuthProvider {
 
 const UNREADABLE = 'the answer of the authorization server cannot be read';
 
-/** The refusals after which a refresh token is of no use (RFC 6749 §5.2). */
+/** Errors after which a refresh token is useless (RFC 6749 §5.2). */
 const REFUSALS = new Set(['invalid_grant', 'invalid_client', 'unauthorized_client']);
 
-/** The scope to request: with what was granted before, so that no right is lost (SEP-2350). */
+/** The scope to request. It includes the granted scopes, so that none is lost (SEP-2350). */
 export function scopeToRequest({ tokens, challenge }: Credentials, { scope }: OAuthSettings): string | undefined {
   return computeScopeUnion(scope, tokens?.scope, challenge?.scope);
 }
 
-/** How this client describes itself to an authorization server. */
+/** The metadata with which this client registers at an authorization server. */
 export function clientMetadataOf(redirectUrl: string, { scope }: OAuthSettings): OAuthClientMetadata {
   return {
     client_name: 'Reveille',

@@ -1,6 +1,6 @@
 /**
- * The sign-in of a person at an MCP server: an address to open, and the answer that comes back to the redirect address.
- * Between the two everything is stored, so that another process may finish it.
+ * The sign-in of the user at an MCP server: an address to open, and the answer at the redirect address. The state
+ * between the two is stored, so that another process can finish the sign-in.
  */
 import {
   auth,
@@ -25,29 +25,29 @@ import {
 } from './server-authorization.ts';
 import type { Place } from './token-store.ts';
 
-/** What the person is shown before the sign-in. */
+/** The data that the user sees before the sign-in. */
 export type SignInRequest = {
   /** The address to open in a browser. */
   readonly url: string;
-  /** The host of the authorization server, which receives the person's password or key. */
+  /** The host of the authorization server, to which the user gives a password or key. */
   readonly host: string;
   readonly issuer: string;
   readonly scope: string | undefined;
-  /** How the authorization server knows this client. */
+  /** How this client is registered at the authorization server. */
   readonly clientId: string;
 };
 
-/** The answer must arrive within this time. */
+/** Time limit of the answer. */
 const ANSWER_MS = 30 * 60_000;
 const SHOWN_CHARACTERS = 200;
 
 const failure = (message: string, cause?: unknown) =>
   new ReveilleError('unavailable', message, { retryable: false, ...(cause !== undefined && { cause }) });
 
-/** An error of the SDK as a sentence without foreign text that could pass for one of Reveille. */
+/** Converts an error of the SDK. Texts of others are shortened and quoted, so that they cannot pass as Reveille's. */
 function translate(alias: string, thrown: unknown): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;
-  // The texts of a refused answer come from whoever sent it.
+  // The sender of a refused answer controls its text.
   const isFlow = thrown instanceof OAuthClientFlowError;
   const text = thrown instanceof OAuthError ? `the authorization server answered "${thrown.code}"` : thrownText(thrown);
   return failure(
@@ -56,7 +56,7 @@ function translate(alias: string, thrown: unknown): ReveilleError {
   );
 }
 
-/** The client of one sign-in over the stored credentials. */
+/** The SDK's provider for one sign-in, backed by the stored credentials. */
 function providerOf(options: AuthorizationOptions, redirectUrl: string, onAddress: (url: URL) => void) {
   const { store, link } = options;
   const place = { alias: options.spec.alias, url: link.url };
@@ -70,7 +70,7 @@ function providerOf(options: AuthorizationOptions, redirectUrl: string, onAddres
     state: () => state,
     clientInformation(about) {
       const registered = registeredClient(link.oauth);
-      // The manifest's client belongs to the authorization server of the first sign-in, if it does not name one.
+      // If the manifest names no issuer, its client is bound to the authorization server of the first sign-in.
       if (registered) return { issuer: store.read(place).client?.issuer ?? about?.issuer, ...registered };
       const { client } = store.read(place);
       const uris = client !== undefined && 'redirect_uris' in client ? (client.redirect_uris as string[]) : undefined;
@@ -86,10 +86,10 @@ function providerOf(options: AuthorizationOptions, redirectUrl: string, onAddres
     tokens: () => store.read(place).tokens,
     saveTokens(tokens) {
       const { clientId } = link.oauth;
-      // The secret stays in the manifest.
+      // The client secret is not stored again: it is in the manifest.
       const own = clientId !== undefined && { client_id: clientId, issuer: tokens.issuer! };
       store.update(place, ({ client, pending }) => {
-        // An answer without a scope means the requested one (RFC 6749 §5.1).
+        // An answer without a scope grants the requested scope (RFC 6749 §5.1).
         const scope = tokens.scope ?? pending?.scope;
         return { client: own || client, tokens: { ...tokens, ...(scope !== undefined && { scope }) } };
       });
@@ -122,7 +122,7 @@ function providerOf(options: AuthorizationOptions, redirectUrl: string, onAddres
   };
 }
 
-/** What the server requires of a request without a token. */
+/** The challenge of the server for a request without a token. */
 async function challengeOf({ link, clock, resolve }: AuthorizationOptions) {
   const access = authorizationFetch(link.url, clock, resolve);
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
@@ -135,7 +135,7 @@ async function challengeOf({ link, clock, resolve }: AuthorizationOptions) {
     const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(answer);
     return { scope, resourceMetadataUrl: resourceMetadataUrl?.href };
   } catch {
-    // The server may be on this network by its name; the discovery says what is wrong.
+    // The address may be refused; the discovery that follows reports the reason.
     return {};
   } finally {
     await access.close();
@@ -143,8 +143,8 @@ async function challengeOf({ link, clock, resolve }: AuthorizationOptions) {
 }
 
 /**
- * Begins a sign-in: finds the authorization server, registers this client where that is needed, and makes the address
- * that the person opens. An earlier sign-in that waits for its answer is replaced.
+ * Begins a sign-in: finds the authorization server, registers this client if needed, and makes the address that the
+ * user opens. It replaces an unfinished sign-in.
  *
  * @param redirectUrl the address at which the answer arrives
  * @throws ReveilleError `unavailable` with the reason
@@ -191,8 +191,8 @@ export async function beginSignIn(options: AuthorizationOptions, redirectUrl: st
  * Finishes a sign-in: checks the answer and stores the tokens.
  *
  * @param answer the redirect address with its query, as the browser opened it
- * @throws ReveilleError `invalid_request` for an answer that is not of the last sign-in, `forbidden` when the person
- *   refused, `unavailable` with the reason otherwise
+ * @throws ReveilleError `invalid_request` for an answer to another sign-in, `forbidden` if the user or the authorization
+ *   server refused, `unavailable` with the reason otherwise
  */
 export async function finishSignIn(
   options: AuthorizationOptions,
@@ -209,11 +209,11 @@ export async function finishSignIn(
     throw new ReveilleError('invalid_request', `the answer must be an address that begins with ${origin}${pathname}`);
   const parameters = url.searchParams;
   if (!sameSecret(parameters.get('state') ?? '', pending.state))
-    throw new ReveilleError('invalid_request', 'the answer is not of this sign-in; begin it again');
+    throw new ReveilleError('invalid_request', 'the answer belongs to another sign-in; begin it again');
   const access = authorizationFetch(link.url, clock, resolve);
   const { provider, resume } = providerOf(options, pending.redirectUrl, () => {});
   resume(pending.discovery);
-  // One answer: a second one with the same code finds nothing.
+  // The pending sign-in is removed first, so that each is finished at most once.
   const forget = () => store.update(place, ({ pending: _, ...before }) => before);
   try {
     const { authorizationServerMetadata: metadata } = pending.discovery;

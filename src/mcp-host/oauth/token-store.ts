@@ -1,6 +1,6 @@
 /**
- * The credentials of a person at MCP servers, a file for each server. They are encrypted with a key beside them and bound
- * to the server's alias and address: a file that is moved to another server, or whose server has moved, does not open.
+ * The credentials of the user at MCP servers, one file per server. A file is encrypted with a key in the same folder and
+ * bound to the server's alias and address, so it cannot be opened for another alias or address.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { closeSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { readPrivateFile, replacePrivateFile, writePrivateFile } from '../../kit/identity/private-file.ts';
 import { ReveilleError, systemCodeOf } from '../../wire/errors.ts';
 
-/** A sign-in that waits for the person's consent. */
+/** A sign-in that waits for the user's consent. */
 export type PendingSignIn = {
   readonly state: string;
   readonly codeVerifier: string;
@@ -23,35 +23,35 @@ export type PendingSignIn = {
   /** The requested scope. */
   readonly scope?: string | undefined;
   readonly discovery: OAuthDiscoveryState;
-  /** When it was begun, epoch milliseconds. */
+  /** When it began, epoch milliseconds. */
   readonly at: number;
 };
 
 export type Credentials = {
   readonly client?: StoredOAuthClientInformation | undefined;
   readonly tokens?: StoredOAuthTokens | undefined;
-  /** What the server's last refusal requires. */
+  /** The requirements of the server's last refusal. */
   readonly challenge?:
     | { readonly scope?: string | undefined; readonly resourceMetadataUrl?: string | undefined }
     | undefined;
   readonly pending?: PendingSignIn | undefined;
 };
 
-/** The server whose credentials are stored. */
+/** The server to which stored credentials belong. */
 export type Place = { readonly alias: string; readonly url: string };
 
 const hex = z.string().regex(/^[0-9a-f]*$/);
 const fileSchema = z.strictObject({ version: z.literal(1), nonce: hex, text: hex, tag: hex });
 
 const KEY_BYTES = 32;
-/** A file that is larger could not be read again. */
+/** Maximum size of a file, for writes as for reads. */
 const LONGEST_TEXT = 24 * 1024;
 const LOCK_RETRY_MS = 50;
 const LOCK_WAIT_MS = 30_000;
-/** No process holds a lock for longer. */
+/** An older lock belongs to a process that was killed. */
 const STALE_LOCK_MS = 60_000;
 
-/** Whether the server has asked for a sign-in, or for a right, that is not there. */
+/** Whether the server has required a sign-in or a scope that is missing. */
 export function lacksSignIn({ tokens, challenge }: Credentials): boolean {
   if (challenge === undefined) return false;
   const granted = new Set(tokens?.scope?.split(' '));
@@ -60,7 +60,7 @@ export function lacksSignIn({ tokens, challenge }: Credentials): boolean {
   );
 }
 
-/** The folder of the credentials in a daemon's data folder. */
+/** The folder of the credentials below a daemon's data folder. */
 export const signInFolder = (dataDir: string) => join(dataDir, 'mcp-sign-in');
 
 const associated = ({ alias, url }: Place) => Buffer.from(`reveille-mcp-sign-in/1 ${JSON.stringify([alias, url])}`);
@@ -76,7 +76,7 @@ export class TokenStore {
   }
 
   /**
-   * @returns no credentials for a file that belongs to another server or address, or was made with another key
+   * @returns empty credentials for a file of another server or address, or one that was sealed with another key
    * @throws ReveilleError `forbidden` if others can read the file, `unavailable` if it cannot be read
    */
   read(place: Place): Credentials {
@@ -98,7 +98,7 @@ export class TokenStore {
   write(place: Place, credentials: Credentials): void {
     const text = JSON.stringify(credentials);
     if (text.length > LONGEST_TEXT)
-      throw new ReveilleError('unavailable', `the sign-in of "${place.alias}" is too long to be stored`, {
+      throw new ReveilleError('unavailable', `the credentials of "${place.alias}" are too large to be stored`, {
         retryable: false,
       });
     const nonce = randomBytes(12);
@@ -114,7 +114,7 @@ export class TokenStore {
     this.write(place, change(this.read(place)));
   }
 
-  /** @returns whether there were any */
+  /** @returns whether credentials were stored */
   remove({ alias }: Pick<Place, 'alias'>): boolean {
     const path = this.#pathOf(alias);
     const isThere = statSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -123,17 +123,17 @@ export class TokenStore {
   }
 
   /**
-   * Runs an operation while no other process renews the credentials of this server: an authorization server revokes all
-   * tokens when it sees a refresh token twice.
+   * Runs an operation while no other process renews the credentials of this server. An authorization server revokes all
+   * tokens if a refresh token is used twice.
    *
-   * @throws ReveilleError `unavailable` when another process holds them for too long, or the error of `run`
+   * @throws ReveilleError `unavailable` if another process holds the lock for too long, or the error of `run`
    */
   async exclusively<T>({ alias }: Pick<Place, 'alias'>, run: () => Promise<T>): Promise<T> {
     const path = join(this.#folder, `${alias}.lock`);
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     for (let waited = 0; !takeLock(path, this.#clock.now()); waited += LOCK_RETRY_MS) {
       if (waited >= LOCK_WAIT_MS)
-        throw new ReveilleError('unavailable', `the sign-in of "${alias}" is in use by another process (${path})`);
+        throw new ReveilleError('unavailable', `another process uses the sign-in of "${alias}" (${path}); try again`);
       await wait(this.#clock, LOCK_RETRY_MS);
     }
     try {
@@ -154,12 +154,12 @@ export class TokenStore {
       try {
         writePrivateFile(path, randomBytes(KEY_BYTES).toString('hex'));
       } catch (thrown) {
-        // Another process has just made it.
+        // Another process has just made the key.
         if (!(thrown instanceof ReveilleError && thrown.code === 'conflict')) throw thrown;
       }
     const key = Buffer.from(readPrivateFile(path) ?? '', 'hex');
     if (key.length !== KEY_BYTES)
-      throw new ReveilleError('unavailable', `${path} is not a key; remove the folder, and sign in again`, {
+      throw new ReveilleError('unavailable', `${path} is not a valid key; remove its folder, and sign in again`, {
         retryable: false,
       });
     this.#key = key;

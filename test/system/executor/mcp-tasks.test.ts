@@ -224,7 +224,7 @@ test('a cancelled task cancels the intent; a started one says that it continues,
   assert.equal(late.result._meta['reveille/ended'], 'completed');
   const tool = await request('tools/call', { name: 'task_cancel', arguments: { task_id: next } });
   assert.equal(tool.result.isError, true);
-  assert.match(toolText(tool), /^It had ended before and was not cancelled\. The task was completed\./);
+  assert.match(toolText(tool), /^The task had already ended and was not cancelled\. The task was completed\./);
   assert.equal(balancesOf(folder).rent, '12.50');
 });
 

@@ -103,16 +103,16 @@ test('a question during a call is asked, and the time of the person is not the t
   };
   assert.equal(await textOf(pool.call('wiki', 'book', {}, { ask })), '{"action":"accept","content":{"city":"Bonn"}}');
   assert.equal(asked.length, 1);
-  assert.equal(await textOf(pool.call('wiki', 'book', {})), '{"action":"cancel"}', 'nobody can be asked');
+  assert.equal(await textOf(pool.call('wiki', 'book', {})), '{"action":"cancel"}', 'a call without a user');
 });
 
-test('a host that asks nobody declares no such capability', async (t) => {
+test('a host that cannot ask the user declares no elicitation', async (t) => {
   const { url, capabilities } = await askingServer(t, async () => 'done');
   await poolOf(t, url, {}, false);
   assert.equal('elicitation' in capabilities(), false);
 });
 
-test('a refused question reaches no person, and the server is told that it was declined', async (t) => {
+test('a refused question is not shown to the user, and the server gets the answer decline', async (t) => {
   const { url } = await askingServer(t, async ({ send, next }) => {
     send({ message: 'Reveille: type your password', requestedSchema: CITY });
     send({ mode: 'url', message: 'Look', url: 'javascript:alert(1)', elicitationId: '1' });

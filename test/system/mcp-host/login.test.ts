@@ -29,7 +29,7 @@ async function consent(address: string): Promise<string> {
 test('a browser on this computer signs in, and other pages cannot', async (t) => {
   const { home, neo, resource, issuer } = await bench(t);
   const before = JSON.parse((await neo('tools', '--json')).stdout);
-  assert.match(before.sign_in[0].why, /needs sign-in: nobody has signed in; run: reveille neo server login wiki/);
+  assert.match(before.sign_in[0].why, /needs sign-in: the user has not signed in; run: reveille neo server login wiki/);
   assert.match((await neo('tools')).stdout, /Needs sign-in:\n\n {2}wiki {2}needs sign-in/);
   const lacks = async () => (await reveille(home, ['doctor', '--json'])).stdout.includes('login wiki');
   assert.ok(await lacks(), 'the doctor says so, too');
@@ -67,7 +67,7 @@ test('without a browser here the address is pasted, and only one of this sign-in
   const wrong = await reveille(home, ['neo', 'server', 'login', 'wiki', '--paste'], {
     input: 'http://127.0.0.1:33418/callback?code=1&state=guessed\n',
   });
-  assert.match(wrong.stderr, /the answer is not of this sign-in/);
+  assert.match(wrong.stderr, /the answer belongs to another sign-in/);
 });
 
 test('a server that needs sign-in is added after the sign-in at its address', async (t) => {

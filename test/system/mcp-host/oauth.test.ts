@@ -1,4 +1,4 @@
-/** Sign-ins at MCP servers: consent, renewal, more rights, and what hostile servers cannot reach. */
+/** Sign-ins at MCP servers: consent, renewal, more scopes, and attacks of hostile servers. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -52,7 +52,7 @@ test('a server needs sign-in, says how, and starts within seconds of the consent
   const pool = await start();
   assert.equal(pool.servers()[0]!.state, 'signed_out');
   const [out] = pool.signedOut();
-  assert.match(out!.why, /needs sign-in: nobody has signed in; run: reveille neo server login wiki$/);
+  assert.match(out!.why, /needs sign-in: the user has not signed in; run: reveille neo server login wiki$/);
   assert.deepEqual(pool.warnings(), [`server "wiki" ${out!.why}`]);
   const asked = resource.seen.length;
   await signIn();

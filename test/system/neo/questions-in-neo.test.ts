@@ -14,7 +14,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 
 const SERVER = fileURLToPath(new URL('./asking-server.ts', import.meta.url));
 
-/** Books until a room is booked; then its reply is the result. */
+/** Calls the booking tool until it succeeds; then its reply is the result. */
 const model: NeoModel = {
   name: 'booker',
   callsTools: true,

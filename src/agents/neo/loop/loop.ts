@@ -233,7 +233,7 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
     }
   }
 
-  /** The end of an attempt that waits for the person. */
+  /** The end of an attempt that waits for the user's answer. */
   function parked(): Outcome | undefined {
     const waits = options.questions?.waitsFor(turn);
     if (!waits) return undefined;

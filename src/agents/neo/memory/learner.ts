@@ -132,8 +132,8 @@ export type LearnerOptions = {
 
 export type Learner = {
   /**
-   * Queues a done turn; other turns and already offered ones are skipped, and turns of another agent: its words must
-   * not become memories of the user. Returns at once.
+   * Queues a done turn. It skips turns that are not done or were already queued, and turns of another agent, whose text
+   * must not become memories of the user. Returns at once.
    *
    * @returns resolves when it is on disk, or was not to be stored; waiting is optional. Never rejects.
    */

@@ -165,7 +165,7 @@ export type ToolSetOptions = {
   skill?: Skill | undefined;
   delegate?: Delegate | undefined;
   recall?: Recall | undefined;
-  /** Asks the person what servers want to know; without it, they cannot ask. */
+  /** Asks the user questions of servers; without it, servers cannot ask. */
   questions?: Pick<Questions, 'ofCall'> | undefined;
   /** Warnings from before the surface existed. */
   warnings?: readonly string[];

@@ -1,4 +1,4 @@
--- Questions of MCP servers to the person. The questions of a turn are removed when it has ended.
+-- Questions of MCP servers to the user. The questions of a turn are removed when the turn has ended.
 CREATE TABLE questions (
   id              TEXT    PRIMARY KEY,
   turn_id         TEXT    NOT NULL REFERENCES turns (id),
