@@ -265,7 +265,7 @@ export type CallAbout = {
   conversation?: () => Conversation | undefined;
   /** The `traceparent` of the program that started this server, from the call's `_meta`. */
   traceparent?: unknown;
-  /** The same of a remote client: it decides neither about the trace of the call nor about what is recorded. */
+  /** The `traceparent` of a remote client: the call only links to it, so that the client cannot control the recording. */
   remoteTrace?: unknown;
   transport?: 'pipe' | 'tcp';
 };

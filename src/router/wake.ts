@@ -71,10 +71,10 @@ type WakesOptions = {
   subscribers?: Subscribers | undefined;
 };
 
-/** Programs that are told of due alarms besides a machine, or instead of one. */
+/** Programs that get due alarms in addition to the machine, or in place of one. */
 export type Subscribers = {
   /**
-   * Stores that an alarm is due, once for each fire.
+   * Stores that an alarm is due, once per fire.
    *
    * @returns whether a program has subscribed to it, so that the alarm is delivered to a user without a machine
    * @throws ReveilleError when it could not be stored
@@ -159,7 +159,7 @@ export class Wakes {
     this.#closing.abort();
   }
 
-  /** @returns whether the wake is delivered thereby, because the user has no machine */
+  /** Offers a wake to subscribers. @returns whether that was its delivery, because the user has no machine */
   async #offer(request: Wake, userId: string): Promise<boolean> {
     const { registry, subscribers, log } = this.#options;
     if (!subscribers) return false;
@@ -173,7 +173,10 @@ export class Wakes {
     } catch (thrown) {
       const error = toReveilleError(thrown);
       if (!hasMachine) throw error;
-      log.error({ err: thrown, user_id: userId, fire_id: request.fire_id }, 'a due alarm was not told to subscribers');
+      log.error(
+        { err: thrown, user_id: userId, fire_id: request.fire_id },
+        'a due alarm could not be stored for subscribers',
+      );
       return false;
     }
   }

@@ -294,7 +294,7 @@ export class TurnEngine {
       if (!parked) return 'over';
       const fields = { ...about, retry_at: formatInstant(at), retries: parked.retries };
       const isHeld = outcome.temporary?.isAnswer === true;
-      if (isHeld) log.info({ ...fields, reason: outcome.error }, 'a turn waits for an answer of the person');
+      if (isHeld) log.info({ ...fields, reason: outcome.error }, 'a turn waits for an answer of the user');
       else log.warn({ ...fields, reason: outcome.error }, 'turn failed; it will be retried');
       return { again: { notBefore: at, isParked: true, isHeld } };
     }

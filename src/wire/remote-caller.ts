@@ -30,7 +30,7 @@ export const resourcePath = (resource: RemoteResource): string => (resource === 
 /** Where the metadata of a resource is (RFC 9728 §3.1). @param path of the resource */
 export const metadataPath = (path: string): string => `/.well-known/oauth-protected-resource${path}`;
 
-/** The client and the user of a verified access token. It holds no part of the token. */
+/** The client and the user of a verified access token. It does not contain the token. */
 export type RemoteCaller = {
   /** The one user that the token may act for: a label, under which alarms are stored. */
   readonly userId: string;
@@ -57,7 +57,7 @@ export type GrantedToken = {
   readonly claims: Readonly<Record<string, unknown>>;
 };
 
-/** An authorization server whose tokens count. */
+/** An authorization server whose tokens are accepted. */
 export type TrustedIssuer = {
   /** Exactly the `iss` of its tokens. */
   readonly issuer: string;
@@ -66,12 +66,12 @@ export type TrustedIssuer = {
   readonly jwksUrl?: string | undefined;
   /** The claim that names the user. */
   readonly subjectClaim: string;
-  /** The user of a subject; `undefined` if the subject is no user here. */
+  /** The user of a subject; `undefined` if the subject has no user here. */
   readonly userOf: (subject: string) => string | undefined;
   /** The name of a client; by default, the claim `client_name` of the token. */
   readonly clientNameOf?: (clientId: string) => string | undefined;
   /** Values of `aud` that this issuer uses for a resource besides its address. */
   readonly audiencesOf?: (resource: RemoteResource) => readonly string[];
-  /** Whether a token that is valid otherwise was revoked. */
+  /** Whether an otherwise valid token was revoked. */
   readonly isRevoked?: (token: GrantedToken) => boolean | Promise<boolean>;
 };

@@ -25,17 +25,17 @@ import { nextFireAt } from './view.ts';
 
 const DAY_MS = 86_400_000;
 
-/** How far single events of a series reach, and how many an alarm has at most. */
+/** Limits of the single events of a series: their time range, and their number per alarm. */
 const SINGLE_DAYS = 60;
 const MOST_OF_ALARM = 50;
-/** Events of a file at most. */
+/** Maximum number of events in a file. */
 const MOST_EVENTS = 2_000;
-/** Characters of a message at most. */
+/** Maximum length of a message. */
 const MOST_CHARACTERS = 2_000;
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** How often apps look again, as a hint. */
+/** The suggested refresh interval for apps. */
 const REFRESH = 'PT15M';
 
 export type CalendarFeedOptions = {

@@ -100,11 +100,11 @@ const ATTEMPTS_SEARCHED = 100;
 
 type Caller = { owner: string; publicKey: string; trust: Trust };
 
-/** Sources of events that look at the user's machine. */
+/** Event sources that read the user's machine. */
 const ON_MACHINE: ReadonlySet<string> = new Set(['file', 'process', 'mcp']);
 
 /**
- * A program with an access token may have the agent woken. It may not have commands run, or look at the machine.
+ * A program with an access token may wake the agent. It must not run commands or read the user's machine.
  *
  * @throws ReveilleError `forbidden`
  */

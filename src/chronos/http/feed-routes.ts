@@ -18,12 +18,12 @@ import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import { type ChronosService, callerOf, ownerOfRequest } from './service.ts';
 
-/** Alarms that a feed has at most. */
+/** Maximum number of alarms in a feed. */
 const MOST_ALARMS = 1_000;
-/** Requests of one feed per minute, and of all feeds of this process. */
+/** Requests per minute of one feed, and of all feeds in this process. */
 const READS = { perMinute: 30, inAll: 1_200 };
 
-/** One answer for an address that is malformed, unknown, or of a feed that was revoked. */
+/** The same answer for an address that is malformed, unknown, or of a revoked feed. */
 const noSuchFeed = () => new ReveilleError('not_found', 'there is no calendar at this address');
 
 const viewOf = ({ id, name, messages, createdAt }: CalendarFeed): CalendarFeedView => ({
@@ -64,7 +64,7 @@ export function feedRoutes(app: HttpApp, service: ChronosService): void {
     return c.body(text, 200, { 'content-type': 'text/calendar; charset=utf-8', ...headers });
   });
 
-  /** The owner, when a person makes the request: an agent must give nobody a lasting view of the alarms. */
+  /** The owner, if a person makes the request: an agent must not be able to publish the alarms. */
   async function person(c: HttpContext): Promise<string> {
     const { owner, publicKey } = await callerOf(service, c);
     const author = authorOf(

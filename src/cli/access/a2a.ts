@@ -14,7 +14,7 @@ import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
 import type { AlarmsOf } from './public-services.ts';
 
-/** Personal tokens are no OAuth tokens; this stands for their issuer. */
+/** The issuer of personal tokens in caller keys, because personal tokens have no OAuth issuer. */
 const PERSONAL = 'urn:reveille:personal-token';
 
 export type A2aParts = {
@@ -22,7 +22,7 @@ export type A2aParts = {
   alarmsOf: AlarmsOf;
   /** Whether a personal token needs a granted right to alarms, as in a fleet. */
   needsGrant: boolean;
-  /** Whose access tokens count besides personal tokens. */
+  /** The trusted issuers of access tokens, which are accepted in addition to personal tokens. */
   issuers: McpHttpConfig | undefined;
   /** Unfinished tasks continue after it; by default at once. */
   startAfter?: Promise<void>;

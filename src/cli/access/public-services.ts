@@ -101,7 +101,7 @@ export function localIssuers(context: CliContext, owner: string, oauth?: OauthAc
 export const fleetIssuers = ({ settings }: CliContext, oauth?: OauthAccess): McpHttpConfig | undefined =>
   parseMcpHttpConfig(settings, oauth && [oauth.issuer]);
 
-/** What the router gets for clients with access tokens. */
+/** The services of the router for clients with access tokens. */
 export type RemoteAccess = Pick<RouterOptions, 'servicesOf' | 'subscribers'>;
 
 type Opened = { backends: RemoteBackends; log: Logger };
@@ -116,7 +116,7 @@ type RemoteParts = {
   open: () => Promise<Opened>;
 };
 
-/** MCP over HTTP with its events, which the router tells of due alarms. */
+/** MCP over HTTP with its events, to which the router reports due alarms. */
 function remoteAccess({ config, oauth, dataDir, clock, open }: RemoteParts): RemoteAccess {
   let opened: Promise<Opened> | undefined;
   const once = () => {

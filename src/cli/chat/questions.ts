@@ -26,6 +26,6 @@ export async function answerQuestionInline(
   }
 }
 
-/** A line about a question where nobody can be asked. */
+/** A line about a question, for output without a terminal. */
 export const questionRemark = (question: QuestionView) =>
   `the server "${question.server}" asks you something; ${howElse(question)}`;

@@ -22,7 +22,7 @@ import { openInBrowser } from './open.ts';
 
 export type LoginFlags = { paste?: boolean; browser?: boolean; executor?: boolean; url?: string };
 
-/** Where the answer is sent when nothing listens: the browser shows an error, and the person copies its address. */
+/** The redirect address with --paste. Nothing listens there: the browser shows an error, and the user copies its address. */
 const PASTE_URL = 'http://127.0.0.1:33418/callback';
 const CALLBACK_PATH = '/callback';
 const WAIT_MS = 30 * 60_000;
@@ -119,7 +119,7 @@ class AnswerListener {
     const send = (status: number, text: string) => void response.writeHead(status, PAGE_HEADERS).end(`${text}\n`);
     const isAnswer =
       method === 'GET' && url.startsWith(`${CALLBACK_PATH}?`) && headers.host === `127.0.0.1:${this.#port}`;
-    if (!isAnswer || this.#finish === undefined) return send(404, 'Nothing is here.');
+    if (!isAnswer || this.#finish === undefined) return send(404, 'This address has no page.');
     try {
       const found = await this.#finish(`http://127.0.0.1:${this.#port}${url}`);
       send(200, 'You are signed in. You can close this page and return to the terminal.');
@@ -204,7 +204,7 @@ export async function serverLogin(context: CliContext, flags: LoginFlags, alias:
     const late = wait(clock, WAIT_MS, over.signal).then((): never => {
       throw new ReveilleError('unavailable', 'no answer came within 30 minutes; begin again', { retryable: false });
     });
-    // After the end nobody waits for it.
+    // Nothing awaits this promise after the end.
     late.catch(() => {});
     const found = await Promise.race([answered ?? pasted(context, finish, over.signal), late]);
     out.result({ server: alias, issuer: request.issuer, scope: found.scope }, [

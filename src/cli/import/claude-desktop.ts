@@ -21,7 +21,7 @@ const taskSchema = z.looseObject({
 type Task = z.output<typeof taskSchema>;
 
 const READ = ['id', 'name', 'prompt', 'cronExpression', 'fireAt', 'enabled', 'filePath', 'model', 'cwd'];
-/** State, and what makes no difference to an alarm. */
+/** State, and members that make no difference to an alarm. */
 const SETTLED = ['userSelectedFolders', 'createdAt', 'lastRunAt', 'nextRunAt', 'disableJitter'];
 
 /** A file with a heading of YAML between `---`: the text after it. */

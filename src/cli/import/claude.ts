@@ -1,7 +1,6 @@
 /**
- * Scheduled tasks of Claude Code: `.claude/scheduled_tasks.json`, where tasks with `durable` are stored, or the transcript
- * of a session (`.jsonl`), which has the calls of CronCreate and CronDelete for tasks that only the session knows. The file
- * of the desktop app is read too.
+ * Scheduled tasks of Claude Code. Tasks with `durable` are in `.claude/scheduled_tasks.json`. Tasks that only a session
+ * knows are in the calls of CronCreate and CronDelete in its transcript (`.jsonl`). The desktop app has a file of its own.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +13,7 @@ import { desktopJob } from './claude-desktop.ts';
 import { badJob, type ImportContext, type Job, type JobList, nameFrom, readJsonText, readPart, unread } from './job.ts';
 
 const DAY_MS = 86_400_000;
-/** A repeating task is deleted after so long, unless it is permanent. */
+/** A repeating task is deleted after this time, unless it is permanent. */
 const EXPIRES_MS = 7 * DAY_MS;
 
 const idSchema = z.string().min(1).max(100);
@@ -36,7 +35,7 @@ const fileSchema = z.union([
   z.looseObject({ scheduledTasks: z.array(z.unknown()) }),
 ]);
 
-/** What the alarm needs no more, or has in another way. */
+/** Members that an alarm does not need. */
 const KNOWN = ['id', 'cron', 'prompt', 'createdAt', 'recurring', 'permanent', 'durable', 'lastFiredAt', 'session'];
 
 const NOTES = [
@@ -47,7 +46,7 @@ const DESKTOP_NOTES = [
   'The desktop app runs a task only while it is open; an alarm fires whenever chronosd runs, and wakes the agent of this installation.',
 ];
 
-/** The file that a command without one reads. */
+/** The default file of the command. */
 export function claudeFile({ folder, home }: ImportContext): string {
   const [own = '', ofUser = ''] = [folder, home].map((base) => join(base, '.claude', 'scheduled_tasks.json'));
   return existsSync(own) ? own : ofUser;

@@ -1,4 +1,4 @@
-/** A job of another scheduler on its way to become an alarm. */
+/** A job of another scheduler that becomes an alarm. */
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import type { AlarmCreateBody } from '../../chronos/client.ts';
@@ -15,7 +15,7 @@ type Described = {
   /** Stable within its source: the second import of a job finds its alarm by it. */
   readonly id: string;
   readonly name: string;
-  /** What its alarm does in another way, and what it lacks: a sentence each. */
+  /** Differences of the alarm from the job, one sentence each. */
   readonly differs: readonly string[];
 };
 
@@ -26,20 +26,20 @@ export type ImportableJob = Described & {
   readonly isPaused?: boolean;
 };
 
-/** A job that no alarm can stand for, and the reason. */
+/** A job that cannot become an alarm, and the reason. */
 export type OmittedJob = Described & { readonly omitted: string };
 
 export type Job = ImportableJob | OmittedJob;
 
 export type JobList = {
-  /** Where the jobs were read, as a person names it. */
+  /** The source of the jobs, for messages. */
   readonly from: string;
   readonly jobs: readonly Job[];
-  /** What differs for every job of this source. */
+  /** Differences that apply to every job of this source. */
   readonly notes: readonly string[];
 };
 
-/** What the readers of the sources need. */
+/** The input of the readers. */
 export type ImportContext = {
   readonly now: number;
   /** The zone of jobs that name none. */
@@ -63,7 +63,7 @@ export function importKey(source: ImportSource, id: string): string {
 
 export const shortHash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
-/** A job whose text is wrong. Nothing of its file is imported. */
+/** The error for an invalid job. Nothing of its file is imported. */
 export function badJob(from: string, job: string, problem: string): ReveilleError {
   return new ReveilleError('invalid_request', `${from}, ${job}: ${problem}; correct it there, nothing was imported`);
 }

@@ -33,7 +33,7 @@ function nthDays(field: string): NthDay[] | undefined {
 /**
  * The time of an expression.
  *
- * @throws ReveilleError for an expression that cron has not either, Error with a reason for one that no alarm can say
+ * @throws ReveilleError for an expression that cron has not either, Error with a reason for one that an alarm cannot express
  */
 export function openclawTime(expression: string, timezone: string): JobTime {
   const text = expression.trim();

@@ -59,7 +59,7 @@ const jobSchema = z.looseObject({
 type OpenclawJob = z.output<typeof jobSchema>;
 const fileSchema = z.looseObject({ version: z.literal(1).optional(), jobs: z.array(z.unknown()) });
 
-/** State, and what an alarm has in another way that makes no difference. */
+/** State, and members that make no difference to an alarm. */
 const SETTLED = ['id', 'name', 'description', 'enabled', 'createdAtMs', 'updatedAtMs', 'state', 'deleteAfterRun'];
 const READ = [...SETTLED, 'schedule', 'sessionTarget', 'wakeMode', 'payload', 'delivery'];
 const PAYLOAD_READ = ['kind', 'text', 'message', 'model', 'argv', 'cwd', 'env', 'timeoutSeconds'];
@@ -74,10 +74,10 @@ const LONGEST_JITTER_SECONDS = 3600;
 const IS_AT_FULL_HOURS = /^0\s+\*(?:\/\d+)?\s/;
 
 const NOTES = [
-  'OpenClaw sends results to its channels; an alarm sends them to the channels of "reveille notify", and to those that --deliver names.',
+  'OpenClaw sends results to its channels; an alarm sends them to the channels of "reveille notify" and of --deliver.',
 ];
 
-/** What an import without a file reads: the state database, if there is no file with jobs any more. */
+/** The default file of the command: the state database, unless a file with jobs exists. */
 export function openclawFile({ home, environment }: ImportContext): string {
   const folder = environment.OPENCLAW_STATE_DIR ?? join(home, '.openclaw');
   const [file, database] = [join(folder, 'cron', 'jobs.json'), join(folder, 'state', 'openclaw.sqlite')];
@@ -122,7 +122,7 @@ function timeOf(job: OpenclawJob, { now, zone }: ImportContext, from: string): T
       } catch (thrown) {
         if (thrown instanceof ReveilleError) throw wrong(thrown.message.replace(/^cron_expr: /, 'schedule.expr: '));
         return {
-          omitted: `schedule.expr ${JSON.stringify(expr)} ${(thrown as Error).message}, which no alarm can say`,
+          omitted: `schedule.expr ${JSON.stringify(expr)} ${(thrown as Error).message}, which an alarm cannot express`,
         };
       }
     }
@@ -137,7 +137,7 @@ function jitterOf({ schedule }: OpenclawJob): { jitter_seconds?: number; differs
   return { jitter_seconds: seconds, differs: cut };
 }
 
-/** Where its results went, in words. */
+/** Sentences about the delivery of a job's results. */
 function deliveryOf({ delivery, payload }: OpenclawJob): string[] {
   const old = payload as Readonly<Record<string, unknown>>;
   const mode = delivery?.mode ?? (old.deliver === true ? 'announce' : undefined);

@@ -1,4 +1,4 @@
-/** What an import does with each job: the alarm that stands for it, and its next instants. Pure. */
+/** The plan of an import: the alarm of each job, and its next instants. Pure. */
 import { previewAlarm } from '../../chronos/alarm/preview.ts';
 import type { AlarmCreateBody } from '../../chronos/client.ts';
 import { alarmPreviewRequestSchema } from '../../wire/alarm.ts';
@@ -10,7 +10,7 @@ import { type ImportableJob, type ImportContext, type ImportSource, importKey, t
 const LIMITS = { minIntervalSeconds: 10, maxFailures: 100 };
 const SHOWN_FIRES = 3;
 
-/** What an import does with a job. */
+/** The plan for one job. */
 export type Planned = {
   source: ImportSource;
   id: string;
@@ -21,7 +21,7 @@ export type Planned = {
   /** The alarm's time in words, and its next instants. */
   becomes?: string;
   next?: readonly string[];
-  /** Why no alarm stands for it. */
+  /** Why the job is not imported. */
   not_imported?: string;
 };
 

@@ -8,7 +8,7 @@ import { rulesOf, type TimeSets, timeOf } from './times.ts';
 /** A problem in a calendar event or a time span. */
 export class SystemdTimeError extends Error {
   override name = 'SystemdTimeError';
-  /** False for a text that is right, but that no alarm can say. */
+  /** False for a valid text that an alarm cannot express. */
   readonly isWrong: boolean;
   constructor(message: string, isWrong = true) {
     super(message);

@@ -66,7 +66,7 @@ export function rulesOf(sets: TimeSets, eitherDay = false): string[] {
   return [ruleOf(sets, { daysOfMonth, weekdays: undefined }), ruleOf(sets, { daysOfMonth: undefined, weekdays })];
 }
 
-/** The sets as a cron expression, which people read more easily; `undefined` for sets that it cannot say. */
+/** The sets as a cron expression, which people read more easily; `undefined` for sets that it cannot express. */
 export function cronOf({ seconds, minutes, hours, daysOfMonth, months, weekdays }: TimeSets): string | undefined {
   const isWhole = seconds?.length === 1 && seconds[0] === 0;
   // A cron expression with both kinds of days fires on either.

@@ -118,7 +118,7 @@ export function addCalendar(program: Command): void {
   addCommand<FeedFlags>(feed, {
     usage: 'add [name]',
     summary: 'add a feed and print its secret address, once',
-    examples: ['reveille calendar feed add phone', 'reveille calendar feed add desk --messages'],
+    examples: ['reveille calendar feed add phone', 'reveille calendar feed add laptop --messages'],
     options: (command) => command.option('--messages', 'show the messages of alarms, not only their labels'),
     run: async (context, flags, [name]) => (await feeds()).feedAdd(context, flags, name),
   });

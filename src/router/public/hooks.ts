@@ -1,4 +1,4 @@
-/** Webhooks and reads of calendar feeds on their way to chronosd, which verifies them. The router reads nothing of them. */
+/** Passes webhooks and reads of calendar feeds on to chronosd, which verifies them. The router does not read them. */
 
 import type { Clock } from '../../kit/clock/clock.ts';
 import { bodyBytes } from '../../kit/http/body.ts';
@@ -17,23 +17,23 @@ export type HookForwarding = { chronosUrl: () => string | undefined; transport: 
 
 const unavailable = (why: string) => new ReveilleError('unavailable', why, { retryAfterSeconds: 5 });
 
-type Passage = {
+type ForwardedRoute = {
   readonly requestHeaders: readonly string[];
   readonly answerHeaders: readonly string[];
   readonly maxBytes: number;
-  /** What a sender is told when chronosd does not answer. */
+  /** The error if chronosd does not answer. */
   readonly unanswered: string;
 };
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-const HOOK: Passage = {
+const HOOK: ForwardedRoute = {
   requestHeaders: HOOK_HEADERS,
   answerHeaders: ['retry-after'],
   maxBytes: ANSWER_BYTES,
   unanswered: 'chronosd did not answer; send the event again',
 };
-const FEED: Passage = {
+const FEED: ForwardedRoute = {
   requestHeaders: FEED_REQUEST_HEADERS,
   answerHeaders: FEED_ANSWER_HEADERS,
   maxBytes: FEED_MAX_BYTES,
@@ -41,10 +41,10 @@ const FEED: Passage = {
 };
 
 /** Passes a request on, and answers with chronosd's answer. */
-async function passOn(c: HttpContext, passage: Passage, { chronosUrl, transport, clock }: HookForwarding) {
+async function passOn(c: HttpContext, route: ForwardedRoute, { chronosUrl, transport, clock }: HookForwarding) {
   const base = chronosUrl();
   if (base === undefined) throw unavailable('this router knows no chronosd; its operator sets ROUTER_CHRONOS_URL');
-  const headers = passage.requestHeaders.flatMap((name) => {
+  const headers = route.requestHeaders.flatMap((name) => {
     const value = c.req.header(name);
     return value === undefined ? [] : [[name, value] as const];
   });
@@ -53,12 +53,12 @@ async function passOn(c: HttpContext, passage: Passage, { chronosUrl, transport,
     url: new URL(c.env.incoming.url ?? '/', base),
     headers: Object.fromEntries(headers),
     ...(c.req.method === 'POST' && { body: new Uint8Array(bodyBytes(c)) }),
-    maxBytes: passage.maxBytes,
+    maxBytes: route.maxBytes,
     limit: { clock, ms: TIMEOUT_MS },
   });
-  if (answer.result !== 'answered') throw unavailable(passage.unanswered);
+  if (answer.result !== 'answered') throw unavailable(route.unanswered);
   const { status, body } = answer;
-  const passed = passage.answerHeaders.flatMap((name) => {
+  const passed = route.answerHeaders.flatMap((name) => {
     const value = answer.headers[name];
     return typeof value === 'string' ? [[name, value] as const] : [];
   });
