@@ -91,7 +91,7 @@ function forOwner(issuer: TrustedIssuer, owner: string): TrustedIssuer {
   return Object.defineProperty({ ...issuer, userOf }, 'issuer', { get: () => issuer.issuer, enumerable: true });
 }
 
-/** The issuers whose tokens count for the user of this installation; `undefined` without any. */
+/** The issuers whose tokens are accepted for the user of this installation; `undefined` without any. */
 export function localIssuers(context: CliContext, owner: string, oauth?: OauthAccess): McpHttpConfig | undefined {
   const given = fleetIssuers(context, oauth);
   return given && { ...given, issuers: given.issuers.map((issuer) => forOwner(issuer, owner)) };

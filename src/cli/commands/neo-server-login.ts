@@ -184,7 +184,7 @@ export async function serverLogin(context: CliContext, flags: LoginFlags, alias:
     const request = await beginSignIn(options, listener?.url ?? PASTE_URL);
     const finish = (answer: string) => finishSignIn(options, answer);
     const answered = listener?.answered(finish);
-    const scope = request.scope === undefined ? '' : ` It asks for the rights: ${oneLine(request.scope)}.`;
+    const scope = request.scope === undefined ? '' : ` It requests the scopes: ${oneLine(request.scope)}.`;
     const lines = [
       `The server "${alias}" (${new URL(options.link.url).host}) sends you to ${request.host} to sign in.${scope}`,
       'Check this name before you enter a password. Open this address:',

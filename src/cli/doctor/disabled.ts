@@ -33,7 +33,7 @@ function lacksOf(path: string, variables: Settings, signIns: TokenStore, signInC
   const signInLack = ({ alias, link }: ServerSpec): string | undefined => {
     if (link.kind !== 'http' || link.oauth === undefined || link.oauth.grant === 'client_credentials') return undefined;
     const lacks = lacksSignIn(signIns.read({ alias, url: link.url }));
-    return lacks ? `it needs sign-in, or more rights; run: ${signInCommand} ${alias}` : undefined;
+    return lacks ? `it needs sign-in, or more scopes; run: ${signInCommand} ${alias}` : undefined;
   };
   return loadManifest(path, variables).servers.flatMap((spec) => {
     const lack = spec.unmetNeed ?? signInLack(spec);

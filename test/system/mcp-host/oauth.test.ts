@@ -120,7 +120,7 @@ test('a refused renewal asks for a sign-in, a temporary failure does not', async
   await ready(pool);
 });
 
-test('a call that lacks a right names it, and the next sign-in asks for the old rights too', async (t) => {
+test('a call that lacks a scope names it, and the next sign-in requests the granted scopes too', async (t) => {
   const { start, signIn, ready, call, resource, issuer, consent } = await workbench(t);
   await signIn();
   const pool = await start();
