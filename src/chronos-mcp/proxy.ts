@@ -265,6 +265,9 @@ export type CallAbout = {
   conversation?: () => Conversation | undefined;
   /** The `traceparent` of the program that started this server, from the call's `_meta`. */
   traceparent?: unknown;
+  /** The same of a remote client: it decides neither about the trace of the call nor about what is recorded. */
+  remoteTrace?: unknown;
+  transport?: 'pipe' | 'tcp';
 };
 
 /** The remedy for a user's key that chronosd does not know. */
@@ -383,20 +386,26 @@ export function forwarderOf(forwarding: Forwarding): ToolForwarder {
   };
 
   return (tool, source, signal, about) => {
-    const caller = typeof about?.traceparent === 'string' ? about.traceparent : undefined;
+    const { traceparent: caller, remoteTrace: remote, transport = 'pipe' } = about ?? {};
     const facts = () => ({
       kind: 'server' as const,
+      links: [typeof remote === 'string' ? remote : undefined],
       attributes: {
         'mcp.method.name': 'tools/call',
         'gen_ai.operation.name': 'execute_tool',
         'gen_ai.tool.name': tool.name,
-        'network.transport': 'pipe',
+        'network.transport': transport,
       },
     });
-    return continueTrace(caller, `tools/call ${tool.name}`, facts, async (span) => {
-      const result = await handle(tool, source, signal, about);
-      if (result.isError) failSpan(span, 'tool_error');
-      return result;
-    });
+    return continueTrace(
+      typeof caller === 'string' ? caller : undefined,
+      `tools/call ${tool.name}`,
+      facts,
+      async (span) => {
+        const result = await handle(tool, source, signal, about);
+        if (result.isError) failSpan(span, 'tool_error');
+        return result;
+      },
+    );
   };
 }

@@ -8,6 +8,7 @@ import { forwarderOf } from '../chronos-mcp/proxy.ts';
 import { createAlarmServer } from '../chronos-mcp/server.ts';
 import { readChronosTools, TOOLS_FILE, type ToolDefinition } from '../chronos-mcp/tools.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { TRACEPARENT } from '../kit/trace/trace.ts';
 import { encodeJson, exactJson } from '../wire/json.ts';
 import {
   type GrantedToken,
@@ -104,7 +105,10 @@ export function serverFactory({ backends, extensions, log }: ServersOptions): (m
     return createAlarmServer({
       tools,
       instructions: INSTRUCTIONS,
-      call: async (tool, _params, signal) => exactResult(await forward(tool, argumentsText, signal)),
+      async call(tool, { _meta = {} }, signal) {
+        const about = { remoteTrace: _meta[TRACEPARENT], transport: 'tcp' as const };
+        return exactResult(await forward(tool, argumentsText, signal, about));
+      },
     });
   };
 

@@ -26,6 +26,7 @@ const from = (path: string) => new URL(`../../${path}/migrations`, import.meta.u
 export const DATABASES: readonly KnownDatabase[] = [
   { variable: 'CHRONOS_DATA_DIR', folder: 'chronos', file: 'chronos.db', migrations: from('chronos/store/sqlite') },
   { variable: 'ROUTER_DATA_DIR', folder: 'router', file: 'router.db', migrations: from('router/machines') },
+  { variable: 'ROUTER_DATA_DIR', folder: 'router', file: 'a2a.db', migrations: from('a2a') },
   { variable: 'ROUTER_DATA_DIR', folder: 'router', file: 'turns.db', migrations: from('agents') },
   { variable: 'ROUTER_DATA_DIR', folder: 'router', file: 'oauth.db', migrations: from('oauth-server') },
   { variable: 'ROUTER_DATA_DIR', folder: 'router', file: 'mcp-events.db', migrations: from('mcp-http/events') },

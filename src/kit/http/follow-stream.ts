@@ -100,9 +100,12 @@ async function* readStream<T>(
   let cancel = () => {};
   const watch = () => {
     cancel();
+    if (signal.aborted) return;
     cancel = clock.after(SILENCE_MS, () => quiet.abort(new Error(`nothing was received for ${SILENCE_MS / 1000} s`)));
   };
   watch();
+  // A reader that aborts may never ask for the next event, so the end of this function may not be reached.
+  signal.addEventListener('abort', () => cancel(), { once: true });
   const noted = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
       watch();

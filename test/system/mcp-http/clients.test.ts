@@ -1,13 +1,24 @@
 /** Unmodified MCP clients over HTTP: they set, list and cancel alarms at a real chronosd, each for its own user. */
 import assert from 'node:assert/strict';
+import { execFile, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { createMCPClient } from '@ai-sdk/mcp';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { OAuth2Server } from 'oauth2-mock-server';
 import { createChronosClient } from '../../../src/chronos/client.ts';
+import { pathOf, recordSpans } from '../../../src/kit/trace/testing/recorder.ts';
 import { atEnd, sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 import { callerOf, startedExecutor, TOKEN, transfer } from '../executor/executor-bench.ts';
 import { type McpHttpBench, startMcpHttp, type ToolResult } from './mcp-http-bench.ts';
+
+const PROGRAMS = join(import.meta.dirname, '..', '..', '..', 'node_modules', '.bin');
+const execute = promisify(execFile);
 
 const CHAT = 'https://chat.example/client.json';
 const ALARM = { kind: 'once', wake_message: 'water the violets', delay_seconds: 9000 };
@@ -23,6 +34,115 @@ async function official(bench: McpHttpBench, bearer: string, mode: 'auto' | 'leg
       (await client.callTool({ name, arguments: args })) as unknown as ToolResult,
     names: async () => (await client.listTools()).tools.map(({ name }) => name),
     close: () => client.close(),
+  };
+}
+
+/** The official client of the first generation, which most released programs contain. */
+async function firstGeneration(bench: McpHttpBench, bearer: string) {
+  const client = new FirstClient({ name: 'test', version: '0' });
+  const requestInit = { headers: { authorization: `Bearer ${bearer}` } };
+  // Its types do not permit `undefined` where its code does.
+  await client.connect(new FirstTransport(new URL(bench.resource('chronos')), { requestInit }) as never);
+  return {
+    call: async (name: string, args: Record<string, unknown>) =>
+      (await client.callTool({ name, arguments: args })) as unknown as ToolResult,
+    names: async () => (await client.listTools()).tools.map(({ name }) => name),
+    close: () => client.close(),
+  };
+}
+
+/** The Inspector's command, a process for each call. */
+async function inspector(bench: McpHttpBench, bearer: string) {
+  const run = async (...args: string[]) => {
+    const target = [bench.resource('chronos'), '--transport', 'http', '--header', `Authorization: Bearer ${bearer}`];
+    const { stdout } = await execute(process.execPath, [join(PROGRAMS, 'mcp-inspector'), '--cli', ...target, ...args], {
+      env: { PATH: process.env.PATH, HOME: bench.folder },
+      timeout: 60_000,
+    });
+    return JSON.parse(stdout);
+  };
+  return {
+    call: async (name: string, args: Record<string, unknown>): Promise<ToolResult> => {
+      const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+      const given = Object.entries(args).flatMap(([key, value]) => ['--tool-arg', `${key}=${text(value)}`]);
+      return run('--method', 'tools/call', '--tool-name', name, ...given);
+    },
+    names: async () => (await run('--method', 'tools/list')).tools.map(({ name }: { name: string }) => name),
+    close: async () => {},
+  };
+}
+
+/** mcp-remote, with which programs that know only stdio reach a server over HTTP. */
+async function mcpRemote(bench: McpHttpBench, bearer: string) {
+  const client = new Client({ name: 'test', version: '0' });
+  const args = [bench.resource('chronos'), '--transport', 'http-only', '--header', `Authorization:Bearer ${bearer}`];
+  const transport = new StdioClientTransport({
+    ...{ command: process.execPath, args: [join(PROGRAMS, 'mcp-remote'), ...args], stderr: 'ignore' as const },
+    env: { PATH: process.env.PATH!, HOME: bench.folder, MCP_REMOTE_CONFIG_DIR: bench.folder },
+  });
+  await client.connect(transport);
+  return {
+    call: async (name: string, given: Record<string, unknown>) =>
+      (await client.callTool({ name, arguments: given })) as unknown as ToolResult,
+    names: async () => (await client.listTools()).tools.map(({ name }) => name),
+    close: () => client.close(),
+  };
+}
+
+/** Clients that are too large for this repository, from a folder where they are installed. */
+const FURTHER = process.env.REVEILLE_TEST_CLIENTS;
+const further = (file: string) => import(pathToFileURL(join(FURTHER!, 'node_modules', file)).href);
+
+async function mastra(bench: McpHttpBench, bearer: string) {
+  const { MCPClient } = await further('@mastra/mcp/dist/index.js');
+  const requestInit = { headers: { authorization: `Bearer ${bearer}` } };
+  const client = new MCPClient({ servers: { alarms: { url: new URL(bench.resource('chronos')), requestInit } } });
+  const tools = await client.listTools();
+  return {
+    call: async (name: string, args: Record<string, unknown>) => {
+      const result = await tools[`alarms_${name}`].execute(args, {});
+      return (result.structuredContent === undefined ? { structuredContent: result } : result) as ToolResult;
+    },
+    names: async () => Object.keys(tools).map((name) => name.slice('alarms_'.length)),
+    close: () => client.disconnect(),
+  };
+}
+
+async function tanstack(bench: McpHttpBench, bearer: string) {
+  const { createMCPClient: create } = await further('@tanstack/ai-mcp/dist/esm/index.js');
+  const headers = { authorization: `Bearer ${bearer}` };
+  const client = await create({ transport: { type: 'http', url: bench.resource('chronos'), headers } });
+  const tools: { name: string; execute(args: object): Promise<unknown> }[] = await client.tools();
+  return {
+    call: async (name: string, args: Record<string, unknown>) => {
+      const result = await tools.find((tool) => tool.name === name)!.execute(args);
+      return { structuredContent: typeof result === 'string' ? JSON.parse(result) : result } as ToolResult;
+    },
+    names: async () => tools.map(({ name }) => name),
+    close: () => client.close(),
+  };
+}
+
+/** FastMCP's client on the official SDK for Python, a process for each call. */
+const PYTHON = process.env.REVEILLE_TEST_PYTHON ?? 'python3';
+const FASTMCP = `
+import asyncio, json, sys
+from fastmcp import Client
+from fastmcp.client.transports import StreamableHttpTransport
+async def main(url, bearer, name, args):
+    async with Client(StreamableHttpTransport(url, headers={"Authorization": "Bearer " + bearer})) as client:
+        if name == "": return [tool.name for tool in await client.list_tools()]
+        result = await client.call_tool_mcp(name, json.loads(args))
+        return json.loads(result.model_dump_json(by_alias=True, exclude_none=True))
+print(json.dumps(asyncio.run(main(*sys.argv[1:]))))
+`;
+async function fastMcp(bench: McpHttpBench, bearer: string) {
+  const run = async (name: string, args: string) =>
+    JSON.parse((await execute(PYTHON, ['-c', FASTMCP, bench.resource('chronos'), bearer, name, args])).stdout);
+  return {
+    call: async (name: string, args: Record<string, unknown>): Promise<ToolResult> => run(name, JSON.stringify(args)),
+    names: async (): Promise<string[]> => run('', ''),
+    close: async () => {},
   };
 }
 
@@ -51,10 +171,23 @@ describe('clients', () => {
     'the official client, revision 2026-07-28': (bearer: string) => official(bench, bearer, { pin: '2026-07-28' }),
     'the official client, revision 2025-11-25': (bearer: string) => official(bench, bearer, 'legacy'),
     'the official client, by itself': (bearer: string) => official(bench, bearer, 'auto'),
+    'the official client of the first generation': (bearer: string) => firstGeneration(bench, bearer),
     'the AI SDK': (bearer: string) => aiSdk(bench, bearer),
+    'the Inspector': (bearer: string) => inspector(bench, bearer),
+    'mcp-remote': (bearer: string) => mcpRemote(bench, bearer),
+    Mastra: (bearer: string) => mastra(bench, bearer),
+    'TanStack AI': (bearer: string) => tanstack(bench, bearer),
+    'FastMCP for Python': (bearer: string) => fastMcp(bench, bearer),
+  };
+  const isFurther = (name: string) => name === 'Mastra' || name === 'TanStack AI';
+  const missing = (name: string): string | false => {
+    if (isFurther(name) && FURTHER === undefined) return 'needs REVEILLE_TEST_CLIENTS, a folder with its package';
+    const hasFastMcp = () => spawnSync(PYTHON, ['-c', 'import fastmcp']).status === 0;
+    if (name === 'FastMCP for Python' && !hasFastMcp()) return 'needs REVEILLE_TEST_PYTHON, a Python with fastmcp';
+    return false;
   };
   for (const [name, connect] of Object.entries(clients))
-    test(`${name} sets, lists and cancels an alarm`, async () => {
+    test(`${name} sets, lists and cancels an alarm`, { skip: missing(name) }, async () => {
       const client = await connect(await bench.token({ client_id: CHAT }));
       assert.deepEqual((await client.names()).toSorted(), ['alarm_cancel', 'alarm_list', 'alarm_set']);
       const set = await client.call('alarm_set', { ...ALARM, label: name, payload: { pot: 7 } });
@@ -183,6 +316,23 @@ test('an operator who revokes the key of the router ends the access of all clien
     const { isError, structuredContent } = await bench.tool('alarm_list', {}, bearer);
     assert.deepEqual([isError, structuredContent.code], [true, 'forbidden']);
   }
+});
+
+test("the trace of a client is linked from its call's own, and decides nothing", async (t) => {
+  const bench = await startMcpHttp(t);
+  const { spans, named } = recordSpans(t);
+  const traceId = 'ef'.repeat(16);
+  const params = { name: 'alarm_set', arguments: ALARM, _meta: { traceparent: `00-${traceId}-${'ab'.repeat(8)}-00` } };
+  assert.equal((await bench.call('tools/call', params, { bearer: await bench.token() })).status, 200);
+  const [call] = named('tools/call alarm_set');
+  assert.deepEqual(
+    call!.links.map(({ context }) => context.traceId),
+    [traceId],
+  );
+  assert.equal(call!.attributes['network.transport'], 'tcp');
+  assert.notEqual(call!.spanContext().traceId, traceId);
+  const [create] = named('create alarms');
+  assert.ok(pathOf(create!, spans()).includes('tools/call alarm_set'), 'the alarm is set in the trace of the call');
 });
 
 test('a real authorization server issues tokens that count here, by its own metadata', async (t) => {
