@@ -39,11 +39,11 @@ test('every test that the decision on the sources names exists', () => {
 });
 
 test('every deliberate difference has an existing decision', () => {
-  const linked = (cell: string) => [...cell.matchAll(/\]\((decisions\/[^)]+)\)/g)].map(([, path]) => path!);
+  const linked = (cell: string) => [...cell.matchAll(/\]\((\d{4}-[^)]+)\)/g)].map(([, path]) => path!);
   for (const row of different) {
     const decisions = linked(row[4]!);
     assert.ok(decisions.length > 0, row.join(' | '));
-    for (const path of decisions) assert.ok(existsSync(join(ROOT, 'docs', 'internals', path)), path);
+    for (const path of decisions) assert.ok(existsSync(join(ROOT, 'docs', 'internals', 'decisions', path)), path);
   }
 });
 
