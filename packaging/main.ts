@@ -24,6 +24,7 @@ import { writeMarkdown } from '../site/markdown.ts';
 import { readDocumentation } from '../site/pages.ts';
 import { manPage, outlineOf } from '../src/cli/outline/outline.ts';
 import { buildProgram } from '../src/cli/tree/program.ts';
+import { withTabs } from './indentation.ts';
 import { carriedManifest, EXPORTS, MAN_PAGE, type Manifest, packageManifest, ROOT, readManifest } from './manifest.ts';
 import { billOfMaterials } from './sbom.ts';
 import { mapByLine } from './source-map.ts';
@@ -65,12 +66,12 @@ function compile(): void {
   // Programs need no comments. Editors show the docstrings of declarations.
   emit('--declaration', 'false', '--removeComments');
   emit('--emitDeclarationOnly', '--sourceMap', 'false');
-  // tsc rewrites imports, but not the programs of threads and child processes in a URL.
   for (const name of globSync('**/*.js', { cwd: COMPILED })) {
     const file = join(COMPILED, name);
     const source = readFileSync(file, 'utf8');
+    // tsc rewrites imports, but not the programs of threads and child processes in a URL.
     const rewritten = source.replace(/(new URL\((['"])\.[^'"\n]+)\.ts(\2, import\.meta\.url\))/g, '$1.js$3');
-    if (rewritten !== source) writeFileSync(file, rewritten);
+    writeFileSync(file, withTabs(file, rewritten));
   }
   // The compiled files resolve packages and have the module type of the repository.
   copyFileSync(join(ROOT, 'package.json'), join(COMPILED, 'package.json'));

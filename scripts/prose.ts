@@ -1,6 +1,6 @@
 /**
  * `npm run check:prose [-- PATH...]`: checks the language of pages, comments, docstrings, messages and test names with textlint. The rules
- * are two: no word of the table "Words that are not used" in docs/glossary.md, and no sentence over 30 words' length. Exits with 1 on a hit.
+ * are two: no word of the table "Words that are not used" in CONTRIBUTING.md, and no sentence over 30 words' length. Exits with 1 on a hit.
  */
 import { createHash } from 'node:crypto';
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -29,9 +29,12 @@ const EXEMPT = ['CHANGELOG.md', '**/node_modules/**', '**/dist/**', '**/*.d.ts']
 type Piece = { readonly line: number; readonly text: string };
 type Node = { readonly type: string; readonly start: number; readonly [key: string]: unknown };
 
-/** The words of the glossary's last table, each with its remedy. */
+/** The words of the table in CONTRIBUTING.md, each with its remedy. */
 function bannedTerms(): [string, string][] {
-  const table = readFileSync(join(ROOT, 'docs', 'glossary.md'), 'utf8').split('## Words that are not used')[1] ?? '';
+  const table =
+    readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8')
+      .split(/^## /m)
+      .find((part) => part.startsWith('Words that')) ?? '';
   return table.split('\n').flatMap((line) => {
     const [, words, remedy] = line.split('|').map((cell) => cell.trim());
     return [...(words ?? '').matchAll(/`([^`]+)`/g)].map(([, word]): [string, string] => [word!, remedy ?? '']);

@@ -1,7 +1,7 @@
 /**
  * Events and checks. Events: signed webhooks at chronosd, for one alarm and for many users, from the start of each
- * request to its wake at a receiver, one wake each and collected. Checks: alarms whose check says no, through chronosd and a real router; the
- * processor time of both per check, and whether anything was started.
+ * request to its wake at a receiver, one wake each and collected. Checks: alarms whose check says no, through chronosd
+ * and a real router; the processor time of both per check, and whether anything was started.
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -392,11 +392,6 @@ export class Connection {
     return result;
   }
 
-  /** What the server says of an extension of MCP; `undefined` when it does not have it. */
-  extension(name: string): unknown {
-    return this.#client!.getServerCapabilities()?.extensions?.[name];
-  }
-
   /**
    * Sends a request of an extension, once.
    *

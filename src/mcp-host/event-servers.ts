@@ -2,7 +2,7 @@
  * The client side of MCP Events (`io.modelcontextprotocol/events`, SEP-3415) by poll and by webhook: asks servers over
  * HTTP for what has happened since a cursor, or to post it to an address.
  */
-import { ProtocolError } from '@modelcontextprotocol/client';
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import type { Clock } from '../kit/clock/clock.ts';
 import { elementsOf, sliceAt } from '../wire/json.ts';
@@ -75,6 +75,12 @@ const catalogueSchema = z.looseObject({
 /** How much of a server's list is read, and shown. */
 const CATALOGUE_PAGES = 20;
 const NAMES_SHOWN = 20;
+
+/** Whether a server does not know the method: as an error of the protocol, or within one of HTTP. */
+function isUnknownMethod(thrown: unknown): boolean {
+  if (thrown instanceof ProtocolError) return thrown.code === ProtocolErrorCode.MethodNotFound;
+  return describeError(thrown).includes(String(ProtocolErrorCode.MethodNotFound));
+}
 
 type Entry = { connection: Connection; ready: Promise<void>; usedAt: number };
 
@@ -170,21 +176,19 @@ export class EventServers {
     secrets: readonly string[] = [],
   ): Promise<string> {
     const entry = this.#entryOf(spec, user);
-    let isOpen = false;
     const all = spec.isPerUser ? { ...params, _meta: { [USER_META]: user } } : params;
     try {
       return await withDeadline(this.#clock, limitMs, undefined, async (signal) => {
         await entry.ready;
-        isOpen = true;
         return entry.connection.request(method, all, signal);
       });
     } catch (thrown) {
       const text = hidden([...spec.secrets, ...secrets], describeError(thrown));
+      if (!(thrown instanceof ProtocolError)) this.#drop(entry);
       // Servers of drafts announce it under another name, so only the answer shows whether a server has it.
-      if (isOpen && entry.connection.extension(EXTENSION) === undefined)
+      if (isUnknownMethod(thrown))
         throw new EventsRefused(`the server ${spec.alias} does not offer events (${EXTENSION}): ${text}`);
       if (thrown instanceof ProtocolError) throw new EventsRefused(`the server ${spec.alias} has refused: ${text}`);
-      this.#drop(entry);
       throw new Error(`the server ${spec.alias} cannot be asked: ${text}`, { cause: thrown });
     }
   }

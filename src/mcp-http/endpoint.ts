@@ -47,15 +47,21 @@ const json = (status: number, body: object, headers: Readonly<Record<string, str
   Response.json(body, { status, headers });
 
 /** A refusal as a JSON-RPC error, for clients that can parse nothing else. */
-const rpcError = (status: number, code: number, message: string, about: RpcAbout = {}) =>
-  json(status, { jsonrpc: '2.0', id: about.id ?? null, error: { code, message } }, about.headers);
-type RpcAbout = { id?: string | number | undefined; headers?: Readonly<Record<string, string>> };
+const rpcError = (status: number, code: number, message: string, { id, headers, data }: RpcAbout = {}) =>
+  json(status, { jsonrpc: '2.0', id: id ?? null, error: { code, message, data } }, headers);
+type RpcAbout = {
+  id?: string | number | undefined;
+  headers?: Readonly<Record<string, string>>;
+  data?: unknown;
+};
 
 /** JSON-RPC 2.0, section 5.1, and a code of the server. */
 const [PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR] = [-32_700, -32_600, -32_000] as const;
 
 /** `Retry-After` when the issuer does not answer. */
 const RETRY_SECONDS = '5';
+/** `Retry-After` when an extension refuses a message because of a rate limit, which counts per minute. */
+const EXHAUSTED_RETRY_SECONDS = '60';
 /** How often the token of an open stream is checked again, milliseconds. */
 const RECHECK_MS = 5000;
 const REPORT_EVERY_MS = 60_000;
@@ -194,13 +200,25 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     const scopes = [...caller.scopes];
     // The token is not passed on.
     const authInfo = { token: '', clientId: caller.clientId, scopes, extra: { message } };
-    count('answered');
     if (message.method === 'tools/call')
       log.info(
         { endpoint, tool: message.params.name, user_id: caller.userId, client_id: caller.clientId },
         'tool call of an MCP client',
       );
-    return handler.fetch(bounded, { authInfo, parsedBody: body });
+    const answer = await handler.fetch(bounded, { authInfo, parsedBody: body });
+    if (isStream || !extensions.some((one) => one.scopesOf(message) !== undefined)) {
+      count('answered');
+      return answer;
+    }
+    // The answer may begin before the extension has decided.
+    const bytes = await answer.arrayBuffer();
+    if (message.exhausted) {
+      const { code, message: why, data } = message.exhausted;
+      const headers = { 'retry-after': EXHAUSTED_RETRY_SECONDS };
+      return refuse('over_share', rpcError(429, code, why, { id: idOf(body), headers, data }));
+    }
+    count('answered');
+    return new Response(bytes.byteLength === 0 ? null : bytes, answer);
   };
 
   return {

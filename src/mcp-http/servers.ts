@@ -30,6 +30,8 @@ export type RemoteMessage = {
   readonly params: Readonly<Record<string, unknown>>;
   /** The source text of `params.arguments`, so that numbers keep all digits; `{}` without arguments. */
   readonly argumentsText: string;
+  /** Set by an extension that refuses the message because of a limit: the answer is then 429. */
+  exhausted?: { readonly code: number; readonly message: string; readonly data?: unknown };
 };
 
 /** Further methods and capabilities of the servers, such as events. */

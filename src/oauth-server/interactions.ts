@@ -29,6 +29,8 @@ export type Persons = {
   redeem(code: string): Promise<SignedIn | undefined>;
   /** Whether a credential is still valid. */
   isValid(credential: string): boolean;
+  /** The name that a user knows; the id of the user without it. */
+  nameOf?: ((user: string) => string) | undefined;
 };
 
 export type InteractionOptions = {
@@ -146,7 +148,8 @@ export class Interactions {
       return { status, title: 'Sign in', main: signInMain({ ...common, complaint }) };
     const destination = deviceCode === undefined ? destinationOf(params.redirect_uri) : undefined;
     const scopes = this.#requested(interaction);
-    const main = consentMain({ ...common, user: session.accountId, scopes, destination });
+    const user = this.#options.persons.nameOf?.(session.accountId) ?? session.accountId;
+    const main = consentMain({ ...common, user, scopes, destination });
     return { status, title: 'Allow access?', main };
   }
 

@@ -1,5 +1,5 @@
 /**
- * The receipt of an intent: a chain of signed envelopes, one per event (docs/reference/receipts.md). The executor's journal is
+ * The receipt of an intent: a chain of signed envelopes, one per event (test/contract/receipt-vectors/README.md). The executor's journal is
  * this chain, and an intent's state is derived from it.
  */
 import { z } from 'zod';

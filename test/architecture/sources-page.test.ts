@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const page = readFileSync(join(ROOT, 'docs', 'internals', 'sources.md'), 'utf8');
+const page = readFileSync(join(ROOT, 'docs', 'internals', 'decisions', '0028-points-of-the-sources.md'), 'utf8');
 
 /** The cells of the tables below a heading. */
 function rowsBelow(heading: string): string[][] {
@@ -21,7 +21,7 @@ const filesIn = (cell: string) => [...cell.matchAll(/`([^`]+\.ts)`/g)].map(([, p
 const late = rowsBelow('Met late');
 const different = rowsBelow('Different on purpose');
 
-test('the page of the sources numbers its points without a gap', () => {
+test('the decision on the sources numbers its points without a gap', () => {
   for (const rows of [late, different])
     assert.deepEqual(
       rows.map(([number]) => Number(number)),
@@ -30,7 +30,7 @@ test('the page of the sources numbers its points without a gap', () => {
   assert.deepEqual([late.length, different.length], [25, 17]);
 });
 
-test('every test that the page of the sources names exists', () => {
+test('every test that the decision on the sources names exists', () => {
   for (const row of [...late, ...different]) {
     const files = filesIn(row.at(-1)!);
     assert.ok(files.length > 0, `point ${row.join(' | ')} names no test`);
@@ -39,11 +39,11 @@ test('every test that the page of the sources names exists', () => {
 });
 
 test('every deliberate difference has an existing decision', () => {
-  const linked = (cell: string) => [...cell.matchAll(/\]\((decisions\/[^)]+)\)/g)].map(([, path]) => path!);
+  const linked = (cell: string) => [...cell.matchAll(/\]\((\d{4}-[^)]+)\)/g)].map(([, path]) => path!);
   for (const row of different) {
     const decisions = linked(row[4]!);
     assert.ok(decisions.length > 0, row.join(' | '));
-    for (const path of decisions) assert.ok(existsSync(join(ROOT, 'docs', 'internals', path)), path);
+    for (const path of decisions) assert.ok(existsSync(join(ROOT, 'docs', 'internals', 'decisions', path)), path);
   }
 });
 

@@ -49,6 +49,10 @@ const FOR_CHRONOSD = [
   'agent list',
   'agent enroll',
   'agent revoke --label somebody',
+  'calendar feed add phone',
+  'calendar feed list',
+  'calendar feed revoke 3f9a10c25d7e',
+  `import crontab ${join(home, 'crontab')} --apply`,
   'log',
 ];
 const FOR_THE_ROUTER = [
@@ -67,7 +71,7 @@ const FOR_THE_ROUTER = [
   'user revoke somebody',
   'user list',
 ];
-const FOR_THE_AGENT = ['chat hello'];
+const FOR_THE_AGENT = ['chat hello', 'neo question list', `neo question answer ${INTENT} city=Bonn`];
 const FOR_THE_EXECUTOR = [
   'intent submit hello',
   'intent list',
@@ -113,6 +117,11 @@ const WITHOUT_A_DAEMON = [
   'neo server add notes -- /nowhere/to-be-found',
   'neo server review',
   'neo server remove notes',
+  'neo server login notes --no-browser',
+  'neo server logout notes',
+  'client list',
+  'client revoke 3f9a10c25d7e',
+  'events list',
   'mcp --selftest',
   'notify add command --name bell -- true',
   'notify list',
@@ -152,6 +161,8 @@ const STAYS = [
   'chronometric',
   'capability',
   'mcp',
+  'mcp channel',
+  'executor mcp',
   'notifier',
 ];
 
@@ -164,6 +175,7 @@ before(async () => {
   const isStarted = async () => /welcome/.test((await reveille(home, ['alarm', 'list', '--all'], { env })).stdout);
   await eventually('its welcome alarm is set', isStarted, START_LIMIT_MS);
   writeFileSync(join(home, 'receipt.json'), '{}');
+  writeFileSync(join(home, 'crontab'), '0 9 * * 1 echo hello\n');
   up.kill('SIGSTOP');
 });
 after(async () => {
@@ -201,8 +213,9 @@ for (const [daemon, commands] of [
   test(`commands for ${daemon} report that it listens without answering, and how to wake it`, async () => {
     await ofAll(commands, (commandLine, { status, stderr }) => {
       assert.equal(status, 1, `reveille ${commandLine}: ${stderr}`);
+      const job = commandLine.startsWith('import ') ? 'crontab job \\w+: ' : '';
       const expectedError = new RegExp(
-        `^error: ${daemon} at http:\\S+ listens, but does not answer \\(for \\d+ s\\): (.*)\\n$`,
+        `^error: ${job}${daemon} at http:\\S+ listens, but does not answer \\(for \\d+ s\\): (.*)\\n$`,
       );
       const [, remedy] = expectedError.exec(stderr) ?? assert.fail(`reveille ${commandLine}: ${stderr}`);
       if (/^intent submit/.test(commandLine))

@@ -168,13 +168,8 @@ export async function hasBubblewrap(t: TestContext): Promise<boolean> {
   return reason === false;
 }
 
-// `.ci/run` installs these, and the tool that it names.
+// `.ci/run` installs these.
 if (import.meta.main) {
-  const [named] = process.argv.slice(2);
-  if (named !== undefined) {
-    console.log(installCommand(named as Tool));
-    process.exit();
-  }
   const packages = Object.values<Requirement>(TOOLS).flatMap((tool) => tool.packages?.split(' ') ?? []);
   console.log([...new Set(packages)].join(' '));
 }

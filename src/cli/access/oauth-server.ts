@@ -15,6 +15,7 @@ import type { PublicService, ServiceParts } from '../../router/public/listener.t
 import { ReveilleError } from '../../wire/errors.ts';
 import type { TrustedIssuer } from '../../wire/remote-caller.ts';
 import type { CliContext } from '../context.ts';
+import { accountName } from '../home/home.ts';
 
 /** Why a console shows no connected clients. */
 export const NO_OAUTH =
@@ -99,6 +100,8 @@ export class OauthAccess {
         authenticate: users.authenticate,
         isValid: users.isValid,
         redeem: this.#redeem ?? users.redeem,
+        // The only user of this computer has a random id.
+        nameOf: this.#redeem && accountName,
       },
       look: { headers: HEADERS, page: (title, main, leadsTo) => outsidePage(title, main, assets, leadsTo) },
     });

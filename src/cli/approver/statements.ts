@@ -1,5 +1,5 @@
 /**
- * What a user's key signs (see docs/reference/receipts.md): statements about the roster of approvers, and answers to
+ * What a user's key signs (see test/contract/receipt-vectors/README.md): statements about the roster of approvers, and answers to
  * questions of the executor. An answer contains the digests of the displayed call and question, computed here from the
  * displayed texts.
  */

@@ -30,7 +30,7 @@ async function page(context: RequestContext, alarms: ChronosClient, made?: Calen
   const list =
     feeds.length === 0
       ? empty('No calendar feeds', html`Add one below: your calendar app then shows when your alarms fire`)
-      : html`<ul class="rows" data-list>${feeds.map((feed) => row(feed, context))}</ul>`;
+      : html`<ul class="rows access" data-list>${feeds.map((feed) => row(feed, context))}</ul>`;
   const main = html`<p class="back"><a href="upcoming">Upcoming</a></p>${pageHead(TITLE, 'For calendar apps that subscribe to an address')}${made === undefined ? NOTHING : address(made, context.origin)}${list}
 <h2>Add a feed</h2>
 <form method="post" action="${PATH}" class="stack">${csrfField(csrf)}

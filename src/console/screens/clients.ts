@@ -4,7 +4,7 @@ import type { ConnectedClient } from '../backend.ts';
 import { csrfField, empty, missing, type Page, pageHead } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
-import { time } from '../times.ts';
+import { absolute, time } from '../times.ts';
 
 const TITLE = 'Clients';
 
@@ -14,9 +14,9 @@ const nameOf = ({ host, name, clientId }: ConnectedClient): string => host ?? `$
 function row(client: ConnectedClient, { here, session }: RequestContext): Html {
   const { id, host, name, goesTo, scopes, createdAt, usedAt } = client;
   const says = host === undefined || name === undefined ? NOTHING : html`“${shown(name)}” · `;
-  const via = goesTo === undefined ? 'a device' : goesTo;
-  return html`<li class="row" data-row><span class="name">${shown(nameOf(client))} <small>${says}${scopes.join(', ')} · by ${shown(via)}</small></span>
-<span class="when">${usedAt === undefined ? html`<span class="dim">not used yet</span>` : html`used ${time(usedAt, here)}`}<small class="dim">connected ${time(createdAt, here)}</small></span>
+  const via = goesTo === undefined ? 'on a device' : `at ${goesTo}`;
+  return html`<li class="row" data-row><span class="name">${shown(nameOf(client))} <small>${says}${scopes.join(', ')} · ${shown(via)} · since ${absolute(createdAt, here)}</small></span>
+<span class="when">${usedAt === undefined ? html`<span class="dim">not used yet</span>` : html`used ${time(usedAt, here)}`}</span>
 <div class="actions"><form method="post" action="clients/revoke" class="inline">${csrfField(session.csrf)}<input type="hidden" name="id" value="${id}"><button class="danger">Disconnect</button></form></div></li>`;
 }
 
@@ -36,7 +36,7 @@ export async function clientsScreen(context: RequestContext): Promise<Page> {
           'No clients',
           html`Add one of the MCP addresses of this server, such as <code>/mcp/chronos</code>, to a client. It then asks here for access.`,
         )
-      : html`<ul class="rows channels" data-list>${list.map((client) => row(client, context))}</ul>`;
+      : html`<ul class="rows access" data-list>${list.map((client) => row(client, context))}</ul>`;
   const note = 'Programs elsewhere that may use your alarms';
   return {
     screen: 'status',

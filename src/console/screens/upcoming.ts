@@ -215,9 +215,10 @@ function dayRow(one: AlarmDay, day: number, here: LocalContext): Html {
 const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 function figures({ cells, total, deferred, perDay }: Forecast): Html {
-  // A command takes the place of the model, and a check may skip it.
+  // An alarm with a command starts no turn of the model.
   const ofModel = cells.filter(({ alarm }) => !alarm.run);
   const modelTurns = ofModel.reduce((sum, cell) => sum + cell.count - deferredIn(cell), 0);
+  // A check may prevent the turn.
   const most = ofModel.some(({ alarm }) => alarm.check) ? ' at most' : '';
   const turns =
     deferred === undefined

@@ -1,5 +1,5 @@
 /**
- * The body of each kind of envelope: its schema, and the type that follows from it (docs/reference/receipts.md describes
+ * The body of each kind of envelope: its schema, and the type that follows from it (test/contract/receipt-vectors/README.md describes
  * the same for other implementations). All values survive canonical JSON: numbers are exact, hashes are 64 lower-case
  * hex digits.
  */

@@ -1,4 +1,4 @@
-/** One envelope of a receipt: its signed text and its hashed text (docs/reference/receipts.md). Pure. */
+/** One envelope of a receipt: its signed text and its hashed text (test/contract/receipt-vectors/README.md). Pure. */
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { RECEIPT_PAYLOAD_TYPE, type ReceiptEnvelope } from '../../wire/intent-receipt.ts';

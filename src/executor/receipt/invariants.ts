@@ -1,5 +1,5 @@
 /**
- * The invariants of a chain (docs/reference/receipts.md, "Rules of story"). Each envelope is checked against the state of the
+ * The invariants of a chain (test/contract/receipt-vectors/README.md, "Rules of story"). Each envelope is checked against the state of the
  * envelopes before it and then added. Pure.
  */
 import { SIGNED_AHEAD_MS } from '../../wire/approver.ts';
@@ -25,7 +25,7 @@ import {
 import { areArgsOf, callKey, isSameIntent, type PlanOrder, planOrder } from './plan-order.ts';
 import { readValues } from './receipt-text.ts';
 
-/** The rules, by their names in docs/reference/receipts.md. */
+/** The rules, by their names in test/contract/receipt-vectors/README.md. */
 export type InvariantRule =
   | ('begin' | 'intent' | 'task' | 'compiled' | 'node' | 'plan' | 'order' | 'decision' | 'question' | 'answer')
   | 'reference'

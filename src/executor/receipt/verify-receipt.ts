@@ -1,6 +1,6 @@
 /**
  * Verifies a whole receipt from a file or an executor's answer: its chain, the hashes inside the envelopes, and the
- * consistency of their content (docs/reference/receipts.md). Pure, apart from the threads that may check signatures.
+ * consistency of their content (test/contract/receipt-vectors/README.md). Pure, apart from the threads that may check signatures.
  */
 import { z } from 'zod';
 import { FINGERPRINT_LENGTH } from '../../wire/did.ts';

@@ -1,5 +1,5 @@
 /**
- * Verifies that a chain is unchanged: shapes, numbers, hashes and signatures of its envelopes (docs/reference/receipts.md, "The
+ * Verifies that a chain is unchanged: shapes, numbers, hashes and signatures of its envelopes (test/contract/receipt-vectors/README.md, "The
  * chain"). `verify-receipt.ts` checks that their content is consistent. Pure, apart from the threads that may check
  * signatures.
  */
@@ -26,7 +26,7 @@ export type BrokenLink = {
   /** Which envelope, counted from 1; 0 for the receipt around them. */
   readonly seq: number;
   readonly property: BrokenProperty;
-  /** Of `story`: the rule, by its name in docs/reference/receipts.md. */
+  /** Of `story`: the rule, by its name in test/contract/receipt-vectors/README.md. */
   readonly rule?: InvariantRule;
   readonly message: string;
   readonly expected?: string;

@@ -51,6 +51,9 @@ export function eventsErrorOf(thrown: unknown): ProtocolError {
   return new EventsError('InternalError', message, { retryable: thrown.retryable });
 }
 
+/** Whether a limit is reached, which over HTTP is 429. */
+export const isExhausted = ({ code }: ProtocolError): boolean => code === CODES.ResourceExhausted;
+
 const SECRET = /^whsec_(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const [SECRET_LEAST_BYTES, SECRET_MOST_BYTES] = [24, 64];
 

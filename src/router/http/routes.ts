@@ -43,7 +43,8 @@ export const ROUTER_ROUTES = {
   look: {
     method: 'post',
     path: '/internal/look',
-    summary: "what a file, a folder or a process on a user's machine has shown since the last look; starts nothing",
+    summary:
+      "events since the last look at a file, folder or process of a user's machine, or at an MCP server; starts nothing",
     credential: 'transport',
     body: lookRequestSchema,
     data: lookAnswerSchema,

@@ -1,5 +1,5 @@
 /**
- * A second verifier of intent receipts, written from docs/reference/receipts.md alone. It shares nothing with the first and
+ * A second verifier of intent receipts, written from test/contract/receipt-vectors/README.md alone. It shares nothing with the first and
  * imports only Node's own modules. The tables of the page are tables here, and its rules are one list in the page's
  * order.
  *

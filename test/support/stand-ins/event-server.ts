@@ -36,10 +36,7 @@ const pollSchema = subjectSchema.extend({ maxEvents: z.number().optional() });
 
 type Subscription = { id: string; url: string; secret: string; until: number; cursor: number };
 
-/**
- * @param ttlMs what it grants
- * @param legacy how it takes clients of earlier revisions
- */
+/** @param ttlMs what it grants */
 export async function startEventServer(
   t: TestContext,
   { ttlMs = 3_600_000, delivery = ['poll', 'webhook'] as ('poll' | 'webhook')[], capability = 'extension' } = {},

@@ -262,6 +262,43 @@ test('a subject has a limited number of subscriptions, and few new callbacks in 
   assert.equal(codes.filter((code) => code === -32_013).length, 71);
 });
 
+test('over HTTP a limit is 429 with the time of the next attempt, in both eras of the protocol', async (t) => {
+  const receiver = await startReceiver(t);
+  const bench = await openEventsBench(t, { ROUTER_MCP_CALLBACK_ALLOW: receiver.host });
+  receiver.state.echoes = false;
+  const headers = {
+    ...{ 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    authorization: `Bearer ${await bench.token()}`,
+  };
+  const subscribe = (n: number, version: string) => {
+    const delivery = { mode: 'webhook', url: `${receiver.url}/${n}`, secret: receiver.secret };
+    const _meta = version === '2026-07-28' && {
+      'io.modelcontextprotocol/protocolVersion': version,
+      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    };
+    return fetch(bench.resource('chronos'), {
+      method: 'POST',
+      headers: { ...headers, 'mcp-protocol-version': version, 'mcp-method': 'events/subscribe' },
+      body: JSON.stringify({
+        ...{ jsonrpc: '2.0', id: n, method: 'events/subscribe' },
+        params: { name: 'alarm.due', delivery, ...(_meta && { _meta }) },
+      }),
+    });
+  };
+  for (let n = 0; n < 30; n++) assert.equal((await subscribe(n, '2025-11-25')).status, 200, `attempt ${n}`);
+  for (const [n, version] of [
+    [31, '2025-11-25'],
+    [32, '2026-07-28'],
+  ] as const) {
+    const refused = await subscribe(n, version);
+    assert.deepEqual([refused.status, refused.headers.get('retry-after')], [429, '60'], version);
+    const { id, error } = (await refused.json()) as { id: number; error: { code: number; data: object } };
+    assert.deepEqual([id, error.code, error.data], [n, -32_013, { limit: 'challenges', max: 30 }]);
+  }
+  assert.equal((await bench.call('events/list')).error, undefined, 'other requests are answered');
+});
+
 test('a subscription whose access was revoked is terminated within seconds', async (t) => {
   const receiver = await startReceiver(t);
   const { call, offer, revoked } = openService(t, { allow: new URL(receiver.url).hostname });

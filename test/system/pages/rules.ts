@@ -66,6 +66,11 @@ const HOLIDAYS = [
   ...['BEGIN:VCALENDAR', 'BEGIN:VEVENT', 'DTSTART;VALUE=DATE:20361225', 'END:VEVENT', 'END:VCALENDAR', ''],
 ].join('\r\n');
 
+const OPENCLAW_JOB = JSON.stringify({
+  ...{ id: 'report', name: 'Report', enabled: true, schedule: { kind: 'cron', expr: '0 9 * * 1-5', tz: 'UTC' } },
+  ...{ sessionTarget: 'isolated', payload: { kind: 'agentTurn', message: 'Write the report.' } },
+});
+
 const ID = /019[\da-f]{3,}[\w-]*|\bstand-up\b/;
 const withId = (line: string, id: string) => line.replace(ID, id);
 
@@ -215,6 +220,26 @@ mkdir -p agent-keys && cp rotated/rotated/keys/agent.key agent-keys/rotated.key 
     run: (line, { person }) =>
       `REVEILLE_HOME=${person}/alice reveille agent whoami && cp ${person}/alice/keys/agent.key ~/alice.key && ${line}`,
   },
+  // Jobs of other schedulers.
+  {
+    shown: /reveille import crontab/,
+    run: (line) => `echo '15 6 * * 1-5 /bin/true' > jobs && ${line.replace('crontab', 'crontab jobs')}`,
+  },
+  {
+    shown: /reveille import openclaw/,
+    run: (line) =>
+      `echo '{"version": 1, "jobs": [${OPENCLAW_JOB}]}' > jobs.json && ${line.replace(/\S+jobs.json/, 'jobs.json')}`,
+  },
+  {
+    shown: /reveille calendar feed revoke/,
+    run: async (line, world) => {
+      const { id } = await world.json('calendar', 'feed', 'add');
+      return line.replace(/[\da-f]{12}/, id);
+    },
+  },
+  // Nothing has connected, and no server asks.
+  { shown: /reveille client revoke 3f9a10c25d7e/, status: 1 },
+  { shown: /reveille neo question answer/, status: 1 },
   // Addresses and folders that differ here.
   { shown: /reveille capability git --workspace/, run: (line, { work }) => line.replace('~/project', work) },
   { shown: /reveille ledger --data-dir/, run: (line, { person }) => line.replace('/tmp', person) },
@@ -248,7 +273,7 @@ mkdir -p agent-keys && cp rotated/rotated/keys/agent.key agent-keys/rotated.key 
   { shown: /reveille reshard/, run: async (line, world) => `${line} --to ${await fleetDatabase(world)}` },
   {
     shown: /reveille neo server add wiki/,
-    run: (line) => line.replace(/--url \S+/, '').concat(' -- npx -y notes-mcp'),
+    run: (line) => line.replace(/--url \S+(?: --yes-reads)?/, '--yes-reads').concat(' -- npx -y notes-mcp'),
   },
   {
     shown: /reveille submitter revoke my-agent/,
@@ -350,6 +375,12 @@ mkdir -p agent-keys && cp rotated/rotated/keys/agent.key agent-keys/rotated.key 
 export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
   [/^npm ci && npm start/, 'the stack of this file is started by "npm start"; "npm ci" would ask a registry'],
   [/^npm ci && npm test/, 'it would run itself'],
+  [
+    /reveille neo server log(?:in|out)\b/,
+    'it needs a server with a sign-in; test/system/mcp-host/login.test.ts has one',
+  ],
+  [/reveille executor mcp/, 'an MCP server, with the token of a fleet; test/system/executor starts it'],
+  [/^npm install --prefix/, 'it would ask a registry; the packages are there'],
   [/^npm ci && npm run package|^npm install --global/, 'test/support/package.ts makes and installs the package'],
   [/--check-command/, 'it needs a sandbox, which not every computer has; test/end-to-end/checks.test.ts runs one'],
   [/--on (?:mcp:|'\{"source": "mcp")/, 'it needs an MCP server with events'],
@@ -357,7 +388,7 @@ export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
   [/\bdocker\b/, 'no container engine runs here; test/system/deploy runs what is inside'],
   [/^fly\b/, 'there is no account; test/support/stand-ins/fake-fly.ts stands for the cloud'],
   [/\bopencode serve/, 'a program of others; test/system/wake-targets has a stand-in'],
-  [/^claude mcp add/, 'a program of others; test/system/integrations starts the server'],
+  [/^claude (?:mcp add|--)|reveille mcp channel/, 'a program of others; test/system/integrations starts the server'],
   [/reveille logs/, 'there is no service with a log; test/system/service has one'],
   [/reveille notify test desktop/, 'there is no session bus'],
   [/reveille (?:service|upgrade)\b/, 'test/system/service runs them under a real systemd'],
