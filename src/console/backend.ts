@@ -95,15 +95,15 @@ export type ConsoleNotifications = {
   test(id: string): Promise<string | undefined>;
 };
 
-/** A program elsewhere with access to the user's alarms, through the authorization server. */
+/** A client with access to the user's alarms through the authorization server. */
 export type ConnectedClient = {
   readonly id: string;
   readonly clientId: string;
   /** The host that the client's document was read from; `undefined` for a client that registered itself. */
   readonly host: string | undefined;
-  /** As the client calls itself. */
+  /** The client's name, as the client gives it. */
   readonly name: string | undefined;
-  /** The host to which the browser went; `undefined` for a device. */
+  /** The host to which the browser was redirected; `undefined` for a device. */
   readonly goesTo: string | undefined;
   readonly scopes: readonly string[];
   /** Epoch ms. */

@@ -45,7 +45,7 @@ export function localLanggraph(context: CliContext, owner: string): ServicesOf {
 /** The crons at the router of a fleet, which has no rights to alarms but those of a user's token. */
 export function fleetLanggraph(context: CliContext, { console }: PublicConfig): ServicesOf {
   if (console === undefined)
-    throw new ReveilleError('invalid_request', 'ROUTER_LANGGRAPH needs ROUTER_CONSOLE=1 and what that needs');
+    throw new ReveilleError('invalid_request', 'ROUTER_LANGGRAPH needs the console: set ROUTER_CONSOLE=1');
   return servicesOf(context, (users) => (user) => {
     const { claim } = users.externalRights(user.credential);
     const alarms = alarmsOf(context, console, { ...user, zone: undefined }, claim);

@@ -29,7 +29,7 @@ export const connectedClient = (connection: Connection): ConnectedClient => {
   return { id, clientId, host: hostOfClient(clientId), name, goesTo, scopes, createdAt, usedAt };
 };
 
-/** Alarms keep a name of this length. */
+/** Maximum length of a user's name in alarms. */
 const NAME_MAX = 100;
 const shortHostOf = (clientId: string): string | undefined => {
   const host = hostOfClient(clientId);
@@ -145,6 +145,6 @@ export function oauthAccess(context: CliContext, redeem?: RedeemCode): OauthAcce
 export function fleetOauth(context: CliContext, { console }: Pick<PublicConfig, 'console'>): OauthAccess | undefined {
   const oauth = oauthAccess(context);
   if (!oauth || console) return oauth;
-  const message = 'ROUTER_OAUTH is on, and users sign in and end access in the console: set ROUTER_CONSOLE=1';
+  const message = 'ROUTER_OAUTH needs the console, where users sign in and end access: set ROUTER_CONSOLE=1';
   throw new ReveilleError('invalid_request', message);
 }

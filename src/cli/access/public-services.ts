@@ -1,6 +1,6 @@
 /**
- * What answers programs with access tokens at the router's public listener: MCP over HTTP, where an issuer of tokens is
- * configured. The backends hold the rights for it: of this installation's user, or of all users of a fleet.
+ * The services at the router's public listener for programs with access tokens: MCP over HTTP, if an issuer is
+ * configured. Their backends act for this installation's user, or for all users of a fleet.
  */
 import { join } from 'node:path';
 import { type ChronosClient, createChronosClient, holdPrincipal, type PrincipalHolder } from '../../chronos/client.ts';
@@ -64,7 +64,7 @@ async function localBackends(context: CliContext): Promise<RemoteBackends> {
       const { url, token, local } = findChronos(own);
       // Without a proof of the author, the alarm would count as the agent's own.
       if (!local || settings.CHRONOS_ADMIN_TOKEN === undefined)
-        throw new ReveilleError('unavailable', 'clients set alarms only at the chronosd of this installation');
+        throw new ReveilleError('unavailable', 'clients can set alarms only if chronosd runs in this installation');
       const identity = localIdentity(own);
       const person = proverOf(caller, settings.CHRONOS_ADMIN_TOKEN, () => clock.now());
       return createChronosClient({ url, token, identity, principal, person, clock });
@@ -235,7 +235,7 @@ export function localAlarms(context: CliContext, owner: string): AlarmsOf {
   let backends: Promise<RemoteBackends> | undefined;
   return async (caller) => {
     if (caller.userId !== owner)
-      throw new ReveilleError('forbidden', 'this installation sets alarms for its own user alone');
+      throw new ReveilleError('forbidden', 'this installation sets alarms only for its own user');
     backends ??= localBackends(context);
     return (await backends).alarms!(caller);
   };
@@ -281,7 +281,7 @@ export function fleetServices(
   const missing = NEEDED.filter((name) => settings[name] === undefined);
   if (missing.length > 0) {
     const name = oauth ? 'ROUTER_OAUTH' : 'ROUTER_MCP_ISSUERS';
-    const message = `${name} is set, and clients cannot reach alarms: set ${missing.join(' and ')} too, or leave it out`;
+    const message = `${name} is set, but clients cannot reach alarms: also set ${missing.join(' and ')}, or unset ${name}`;
     throw new ReveilleError('invalid_request', message);
   }
   const open = async () => ({

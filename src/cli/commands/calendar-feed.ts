@@ -20,7 +20,7 @@ export async function feedAdd(context: CliContext, { messages }: FeedFlags, name
   const base = publicUrl(context);
   const isWhole = !made.address.startsWith('/');
   const address = isWhole ? made.address : `${base ?? ''}${made.address}`;
-  const missing = isWhole || base !== undefined ? [] : ['  write the address of the public listener before it'];
+  const missing = isWhole || base !== undefined ? [] : ['  prefix it with the address of the public listener'];
   context.out.result({ ...made, address }, [
     `Subscribe to this address in a calendar app; it is not shown again (${oneLine(made.name)}, ${contentText(made)}):`,
     `  ${context.out.paint('bold', address)}`,

@@ -1,4 +1,4 @@
-/** `reveille client`: programs elsewhere that users have connected through the authorization server. */
+/** `reveille client`: clients that users have connected through the authorization server. */
 import { shortTime } from '../../kit/clock/local-time.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { oauthDataDir } from '../../oauth-server/config.ts';
@@ -17,7 +17,7 @@ export type ClientFlags = { user?: string };
 
 const [USER_CELLS, ID_CELLS] = [16, 12];
 
-/** Opens the database beside a running server, which notices a change with its next request. */
+/** Opens the database beside a running server. The server's next request sees a change. */
 async function withConnections<T>(
   { clock, settings }: CliContext,
   work: (connections: Pick<Connections, 'list' | 'revoke'>) => T | Promise<T>,
@@ -75,5 +75,5 @@ export async function clientRevoke(context: CliContext, { user }: ClientFlags, i
     throw new ReveilleError(found.length === 0 ? 'not_found' : 'conflict', message);
   });
   const view = viewOf(revoked);
-  context.out.result(view, `Disconnected ${nameOf(view)}: it has no access to ${oneLine(view.user_id)} any more`);
+  context.out.result(view, `Disconnected ${nameOf(view)}: it no longer acts for ${oneLine(view.user_id)}`);
 }

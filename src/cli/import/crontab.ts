@@ -21,7 +21,7 @@ type Settings = { zone: string | undefined; shell: string; delayMinutes: number;
 /** A value without the quotes around it. */
 const unquoted = (value: string) => /^(["'])(.*)\1$/s.exec(value)?.[2] ?? value;
 
-/** Takes a line with a setting over. */
+/** Applies a line with a setting. */
 function applySetting(
   settings: Settings,
   name: string,

@@ -1,6 +1,6 @@
 /**
- * A question of an MCP server on a terminal. Every line of the server begins with a mark, so that none can pass for a
- * line of Reveille.
+ * A question of an MCP server on a terminal. Every line with text of the server begins with a mark, so that it cannot
+ * pass as a line of Reveille.
  */
 import { createInterface } from 'node:readline/promises';
 import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
@@ -55,7 +55,7 @@ export type Answered = QuestionAnswer | 'later';
  * Shows a question and asks for the values.
  *
  * @param withdrawn aborts when the question no longer waits
- * @returns `later` when the person leaves it open, and at the end of the input
+ * @returns `later` if the user leaves the question open, or the input ends
  */
 export async function askForAnswer(
   { out, process }: CliContext,

@@ -1,4 +1,4 @@
-/** Clients: programs elsewhere that the user has given access, each with a button that ends it. */
+/** Clients: programs with access of the user, each with a button that ends the access. */
 import { html } from 'hono/html';
 import type { ConnectedClient } from '../backend.ts';
 import { csrfField, empty, missing, type Page, pageHead } from '../page.ts';
@@ -8,7 +8,7 @@ import { absolute, time } from '../times.ts';
 
 const TITLE = 'Clients';
 
-/** The name that cannot lie: the host of the client's document. */
+/** The host of the client's document, which is verified; without a document, the client's own name or id. */
 const nameOf = ({ host, name, clientId }: ConnectedClient): string => host ?? `${name ?? clientId} (unverified)`;
 
 function row(client: ConnectedClient, { here, session }: RequestContext): Html {
@@ -37,7 +37,7 @@ export async function clientsScreen(context: RequestContext): Promise<Page> {
           html`Add one of the MCP addresses of this server, such as <code>/mcp/chronos</code>, to a client. It then asks here for access.`,
         )
       : html`<ul class="rows access" data-list>${list.map((client) => row(client, context))}</ul>`;
-  const note = 'Programs elsewhere that may use your alarms';
+  const note = 'Programs with access to your Reveille';
   return {
     screen: 'status',
     title: TITLE,
@@ -48,6 +48,6 @@ export async function clientsScreen(context: RequestContext): Promise<Page> {
 /** `POST clients/revoke`. */
 export async function revokeClient(context: RequestContext): Promise<Redirect> {
   const client = await there(context.backend.clients).revoke(field(context, 'id') ?? '');
-  context.session.messages.success(`Disconnected: ${nameOf(client)} has no access any more.`);
+  context.session.messages.success(`Disconnected: ${nameOf(client)} no longer has access.`);
   return { to: 'clients' };
 }

@@ -1,6 +1,6 @@
 /**
- * Questions of MCP servers in a conversation. Their text is shown as foreign, the values go to the server, and an address
- * is a link that only the person opens.
+ * Questions of MCP servers in a conversation. Their text is marked as text of the server, the values go to the server,
+ * and only the user opens an address.
  */
 import { html, raw } from 'hono/html';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';

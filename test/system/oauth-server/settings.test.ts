@@ -18,7 +18,7 @@ test('a router refuses what its clients could not use', async (t) => {
     assert.equal(status, 1, stderr);
     return stderr;
   };
-  assert.match(await start({}), /sign in and end access in the console: set ROUTER_CONSOLE=1/);
+  assert.match(await start({}), /needs the console, where users sign in and end access: set ROUTER_CONSOLE=1/);
   const shared = {
     ROUTER_CONSOLE: '1',
     ROUTER_CHRONOS_URL: 'http://127.0.0.1:1',
