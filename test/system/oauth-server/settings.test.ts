@@ -27,7 +27,7 @@ test('a router refuses what its clients could not use', async (t) => {
   assert.match(await start({ ...shared, ROUTER_PUBLIC_TLS: 'terminated-in-front' }), /set ROUTER_PUBLIC_URL/);
   assert.match(
     await start(shared),
-    /ROUTER_OAUTH is set, and clients cannot reach alarms: set ROUTER_CHRONOS_ADMIN_TOKEN/,
+    /ROUTER_OAUTH is set, but clients cannot reach alarms: also set ROUTER_CHRONOS_ADMIN_TOKEN/,
   );
 });
 
