@@ -312,11 +312,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
    * @param starts whether the alarm may fire because of it
    */
   const act =
-    (
-      action: (state: AlarmState, now: number, calendars?: Calendars) => AlarmState,
-      gate?: 'creates',
-      starts = false,
-    ) =>
+    (action: (state: AlarmState, now: number, calendars?: Calendars) => AlarmState, gate?: 'creates', starts = false) =>
     async (c: HttpContext) => {
       const caller = gate ? await enter(c, gate) : await callerOf(service, c);
       await refuseBody(c);

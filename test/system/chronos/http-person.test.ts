@@ -146,8 +146,19 @@ test('a program may only pause or cancel an alarm with a command of the user: it
     const { id } = (await agent.call('POST', PATH, sealed(bench, { ...ALARM, ...fields }))).data;
     const path = `${PATH}/${id}`;
     const why = /may only pause or cancel an alarm with (?:run|check\.command)/;
-    for (const change of [{ delay_seconds: 1 }, { wake_message: 'x' }, { check: null }, { run: null }, { urgent: true }])
-      refused(await agent.call('PATCH', path, ofClient(bench, change, { method: 'PATCH', path })), 403, 'forbidden', why);
+    for (const change of [
+      { delay_seconds: 1 },
+      { wake_message: 'x' },
+      { check: null },
+      { run: null },
+      { urgent: true },
+    ])
+      refused(
+        await agent.call('PATCH', path, ofClient(bench, change, { method: 'PATCH', path })),
+        403,
+        'forbidden',
+        why,
+      );
     const trigger = `${path}/trigger`;
     refused(await agent.call('POST', trigger, proved('POST', trigger)), 403, 'forbidden', why);
     assert.equal((await agent.call('POST', `${path}/pause`, proved('POST', `${path}/pause`))).status, 200);
