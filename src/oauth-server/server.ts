@@ -61,13 +61,15 @@ const INTERACTION = /^\/interaction\/([\w-]{10,64})$/;
 const FORMS: ReadonlySet<string> = new Set([ROUTES.code_verification]);
 
 const MINUTE = { burst: 30, perMinute: 30 };
-/** Requests of strangers that write to the database. */
+/** Requests of unauthenticated callers that write to the database. */
 const BEGINNINGS: ReadonlySet<string> = new Set([
   ...[ROUTES.authorization, ROUTES.device_authorization, ROUTES.registration],
 ]);
 const NEW_REQUESTS = { ofKey: { burst: 30, perMinute: 60 }, total: { burst: 200, perMinute: 600 } };
 /** Documents of clients: each is a request to a host that the caller chose. */
 const DOCUMENTS = { ofKey: { burst: 10, perMinute: 20 }, total: { burst: 60, perMinute: 120 } };
+/** Documents of connected clients, for each of them: requests for other documents do not end connections. */
+const KNOWN_DOCUMENTS = { ofKey: { burst: 5, perMinute: 5 }, total: { burst: 200, perMinute: 600 } };
 /** Typed codes of devices: with 20^8 codes and these limits, a guess does not succeed in a lifetime. */
 const DEVICE_CODES = { ofKey: { burst: 10, perMinute: 5 }, total: MINUTE };
 const SIGN_INS = { ofKey: { burst: 10, perMinute: 10 }, total: { burst: 60, perMinute: 60 } };
@@ -83,7 +85,9 @@ class Server implements OauthServer {
   readonly #web: WebAccess;
   readonly #artifacts: Artifacts;
   readonly #interactions: Interactions;
-  readonly #limits: Readonly<Record<'beginnings' | 'documents' | 'deviceCodes' | 'signIns', RateLimit>>;
+  readonly #limits: Readonly<
+    Record<'beginnings' | 'documents' | 'knownDocuments' | 'deviceCodes' | 'signIns', RateLimit>
+  >;
   readonly #figures: OauthFigures = { answered: 0, refused: 0, limited: 0, failed: 0 };
   #provider: { readonly of: string; readonly provider: Provider; readonly handle: Handle } | undefined;
 
@@ -105,6 +109,7 @@ class Server implements OauthServer {
     this.#limits = {
       beginnings: new RateLimit(clock, NEW_REQUESTS),
       documents: new RateLimit(clock, DOCUMENTS),
+      knownDocuments: new RateLimit(clock, KNOWN_DOCUMENTS),
       deviceCodes: new RateLimit(clock, DEVICE_CODES),
       signIns: new RateLimit(clock, SIGN_INS),
     };
@@ -219,7 +224,10 @@ class Server implements OauthServer {
       ...{ library: this.#library, issuer, keys, cookieSecret: this.#keys.cookieSecret },
       ...{ artifacts: this.#artifacts, connections: this.connections, persons },
       ...{ registration: config.registration, fetch: guardedFetch(this.#web) },
-      mayFetch: (address) => this.#limits.documents.take(this.#keyOf(address)),
+      mayFetch: (clientId, address) =>
+        this.connections.isConnected(clientId)
+          ? this.#limits.knownDocuments.take(clientId)
+          : this.#limits.documents.take(this.#keyOf(address)),
       page: async (ctx, title, main) => this.#inLibrary(ctx, title, main),
     });
     provider.on('server_error', (_ctx, err) => {
