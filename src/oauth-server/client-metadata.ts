@@ -53,6 +53,7 @@ const NEVER_BEGINS = /^(?:web\+|ext\+|ms-)/;
 const MOST_REDIRECTS = 20;
 const URI_LENGTH_MAX = 2000;
 const NAME_MAX = 100;
+const QUOTES = /["\p{Pi}\p{Pf}\u201a\u201e\u201f\u2033\u2036\u275d\u275e\u301d-\u301f\uff02]/gu;
 
 /** Members that are about ID tokens and pages, which this server does not have. */
 const IGNORED = [
@@ -87,7 +88,8 @@ export function normaliseMetadata(metadata: ClientMetadata, invalid: (why: strin
   for (const name of IGNORED) delete metadata[name];
   metadata.application_type = kinds.includes(true) ? 'native' : 'web';
   const { client_name: name } = metadata;
-  if (typeof name === 'string' && name.length > NAME_MAX) metadata.client_name = name.slice(0, NAME_MAX);
+  // Pages quote it: it must not end its quotation and go on as a sentence of the page.
+  if (typeof name === 'string') metadata.client_name = name.slice(0, NAME_MAX).toWellFormed().replace(QUOTES, "'");
 }
 
 /** The host of a client id with a document. It cannot lie: the document was read from there. */

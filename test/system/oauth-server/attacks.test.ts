@@ -306,6 +306,52 @@ describe('consent', () => {
     assert.deepEqual(bench.oauth.connections.list(), []);
   });
 
+  test('the name of a client adds no sentence, no markup and no hidden text to the page', async (t) => {
+    const bench = await startOauthBench(t);
+    const token = await bench.tokenOf('ada');
+    const names = [
+      'A” of Anthropic, verified by Reveille, “B',
+      'A" verified by Reveille, "B',
+      'A» verified «B',
+      'A\uff02 verified \u301eB',
+      'A</strong><h1>Verified</h1>',
+      'A\u202e.evil\u202c',
+      'A\u200bB\u2066C',
+      'A\n\nYou trust this client.',
+      'A\ud800',
+      'x'.repeat(5000).slice(0, 3000),
+      'javascript:alert(1)',
+    ];
+    for (const [at, client_name] of names.entries()) {
+      const logo = 'https://evil.example/logo.png';
+      const client = bench.documents.client(`/name-${at}.json`, { client_name, logo_uri: logo, tos_uri: logo });
+      const browser = bench.browser();
+      const signIn = await browser.open(requestOf(bench, verifierOf(), { client }));
+      const page = await browser.submit(signIn, { do: 'sign-in', credential: token });
+      for (const { text } of [signIn, page]) {
+        const quoted = /which calls itself “([^”]*)”, asks for/.exec(text);
+        assert.ok(quoted, text);
+        assert.ok(quoted[1]!.length <= 200, `${quoted[1]!.length}`);
+        assert.doesNotMatch(quoted[1]!, /[\u200b-\u200f\u202a-\u202e\u2066-\u2069\n<>"“”«»\uff02\u301e]/);
+        assert.doesNotMatch(text, /evil\.example/, 'no picture and no link of the client');
+        assert.ok(text.includes(`<strong>${bench.documents.host}</strong>`), 'the host is first');
+      }
+      assert.equal((await browser.submit(page, { do: 'deny' })).status, 0);
+    }
+  });
+
+  test('no page may frame the consent, and it sends no address elsewhere', async (t) => {
+    const bench = await startOauthBench(t);
+    const { page, signIn } = await atConsent(bench);
+    const device = await bench.browser().open(`${bench.issuer}/device`);
+    for (const { headers, url } of [page, signIn, device]) {
+      assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/, url);
+      assert.equal(headers.get('x-frame-options'), 'DENY');
+      assert.match(headers.get('referrer-policy') ?? '', /^(?:no-referrer|same-origin)$/);
+      assert.match(headers.get('cache-control') ?? '', /no-store/);
+    }
+  });
+
   test('guessing tokens and codes is limited', async (t) => {
     const bench = await startOauthBench(t);
     const client = bench.documents.client('/client.json');
