@@ -355,7 +355,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
 
   type AlarmAction = (typeof CHRONOS_ROUTES)[`${'pause' | 'resume' | 'trigger' | 'redrive'}Alarm`];
   const act = (id: string, route: AlarmAction, callOptions?: CallOptions) =>
-    alarmCall(callOf<AlarmAction>(route, { id }, { ifLost: READ_FIRST }), callOptions);
+    alarmCall(callOf<AlarmAction>(route, { id }, { sign, ifLost: READ_FIRST }), callOptions);
 
   const adminCall = (call: Call, signal: AbortSignal): Promise<RawJson> => {
     if (adminToken === undefined) {

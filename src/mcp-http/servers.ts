@@ -4,11 +4,13 @@
  */
 import type { CallToolResult, Server } from '@modelcontextprotocol/server';
 import { createTimeServer } from '../chronometric/server.ts';
+import type { ChronosClient } from '../chronos/client.ts';
 import { forwarderOf } from '../chronos-mcp/proxy.ts';
 import { createAlarmServer } from '../chronos-mcp/server.ts';
 import { readChronosTools, TOOLS_FILE, type ToolDefinition } from '../chronos-mcp/tools.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { TRACEPARENT } from '../kit/trace/trace.ts';
+import type { AlarmView } from '../wire/alarm.ts';
 import { encodeJson, exactJson } from '../wire/json.ts';
 import {
   type GrantedToken,
@@ -73,6 +75,26 @@ function remoteTools(): ReadonlyMap<string, ToolDefinition> {
   return new Map(tools);
 }
 
+/** The headers of a check may be credentials. The address of a hook wakes the agent, as only a writing client may. */
+function withoutSecrets({ hook, check, ...alarm }: AlarmView, scopes: ReadonlySet<RemoteScope>): AlarmView {
+  const headers = check?.http?.headers;
+  const names = Object.fromEntries(Object.keys(headers ?? {}).map((name) => [name, '(not shown)']));
+  return {
+    ...alarm,
+    ...(check && { check: headers === undefined ? check : { ...check, http: { ...check.http!, headers: names } } }),
+    ...(hook && scopes.has('alarms:write') && { hook }),
+  };
+}
+
+/** What a remote client sees of the user's alarms. */
+const seenBy = ({ scopes }: RemoteCaller, client: ChronosClient): ChronosClient => ({
+  ...client,
+  async listAlarms(query, options) {
+    const page = await client.listAlarms(query, options);
+    return { ...page, alarms: page.alarms.map((alarm) => withoutSecrets(alarm, scopes)) };
+  },
+});
+
 /** The same result for `JSON.stringify`: numbers of payloads keep their digits. */
 function exactResult(result: CallToolResult): CallToolResult {
   const { structuredContent } = result;
@@ -99,7 +121,7 @@ export function serverFactory({ backends, extensions, log }: ServersOptions): (m
   const alarmServer = ({ caller, argumentsText }: RemoteMessage): Server => {
     tools ??= remoteTools();
     const forward = forwarderOf({
-      connect: () => backends.alarms!(caller),
+      connect: async () => seenBy(caller, await backends.alarms!(caller)),
       zone: async () => backends.zone?.(caller),
       newConversation: NEW_CONVERSATION,
       log,

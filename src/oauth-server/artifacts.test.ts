@@ -77,6 +77,26 @@ test('expired rows are removed, and tables are bounded', async (t) => {
   assert.equal(count('DeviceCode'), 1);
 });
 
+test('a flood of registrations ends no connection, and keeps others out for an hour at most', async (t) => {
+  const { artifacts, connections, pass, count } = open(t);
+  const clients = artifacts.of('Client');
+  await clients.upsert('of-ada', { client_id: 'of-ada' });
+  await connections.add({ ...connection('g1'), clientId: 'of-ada' });
+  await connections.used('g1');
+  await Promise.all(Array.from({ length: 999 }, (_, at) => clients.upsert(`c${at}`, {})));
+  pass(50 * 60_000);
+  await assert.rejects(clients.upsert('one-more', {}), /too many requests wait/);
+  pass(11 * 60_000);
+  await clients.upsert('one-more', {});
+  assert.equal(count('Client'), 2);
+  pass(20 * DAY);
+  await connections.used('g1');
+  pass(20 * DAY);
+  await clients.upsert('another', {});
+  assert.ok(await clients.find('of-ada'), 'it registered 40 days ago, and is in use');
+  assert.equal(await clients.find('one-more'), undefined);
+});
+
 test('of the used refresh tokens of a grant only the newest are kept', async (t) => {
   const { artifacts, count } = open(t);
   const tokens = artifacts.of('RefreshToken');

@@ -33,6 +33,8 @@ const MOST_USED = 32;
 /** Lifetime of records without an expiry: clients that registered themselves. */
 const UNLIMITED_SECONDS = 30 * 86_400;
 const FORGET_EVERY_MS = 60_000;
+/** A client that registered itself, and that no user has connected for this long, gives way to others. */
+const UNCONNECTED_MS = 3_600_000;
 
 export type ArtifactOptions = {
   store: OauthStore;
@@ -83,7 +85,7 @@ export class Artifacts {
     await store.commits.run(() => {
       this.#forget(now);
       const known = store.sql('SELECT 1 FROM artifacts WHERE model = ? AND digest = ?').get(model, digest);
-      if (known === undefined) this.#makeRoom(model, grant_id);
+      if (known === undefined) this.#makeRoom(model, grant_id, now);
       store
         .sql(`
           INSERT INTO artifacts (model, digest, sealed, grant_id, uid, user_code, created_at, expires_at)
@@ -99,7 +101,7 @@ export class Artifacts {
     });
   }
 
-  #makeRoom(model: string, grantId: string | null): void {
+  #makeRoom(model: string, grantId: string | null, now: number): void {
     const { store } = this.#options;
     if (model === 'RefreshToken' && grantId !== null)
       store
@@ -111,8 +113,11 @@ export class Artifacts {
         .run(grantId, MOST_USED);
     const most = MOST_ROWS[model];
     if (most === undefined) return;
-    const { n } = store.sql('SELECT count(*) AS n FROM artifacts WHERE model = ?').get(model) as { n: number };
-    if (n < most) return;
+    const count = () =>
+      (store.sql('SELECT count(*) AS n FROM artifacts WHERE model = ?').get(model) as { n: number }).n;
+    if (count() < most) return;
+    if (model === 'Client') this.#removeClients('created_at <= ?', now - UNCONNECTED_MS);
+    if (count() < most) return;
     throw new ReveilleError('unavailable', 'too many requests are pending; try again in some minutes', {
       retryAfterSeconds: 60,
     });
@@ -150,6 +155,17 @@ export class Artifacts {
   #forget(now: number): void {
     if (now - this.#forgottenAt < FORGET_EVERY_MS) return;
     this.#forgottenAt = now;
-    this.#options.store.sql('DELETE FROM artifacts WHERE expires_at <= ?').run(now);
+    this.#options.store.sql(`DELETE FROM artifacts WHERE expires_at <= ? AND model <> 'Client'`).run(now);
+    this.#removeClients('expires_at <= ?', now);
+  }
+
+  /** Removes clients without a connection. Those with one keep their id, which their refresh needs. */
+  #removeClients(where: 'created_at <= ?' | 'expires_at <= ?', instant: number): void {
+    const { store, connections } = this.#options;
+    const found = store.sql(`SELECT digest FROM artifacts WHERE model = 'Client' AND ${where}`).all(instant);
+    if (found.length === 0) return;
+    const connected = new Set(connections.clients().map(tokenDigest));
+    const remove = store.sql(`DELETE FROM artifacts WHERE model = 'Client' AND digest = ?`);
+    for (const { digest } of found as { digest: string }[]) if (!connected.has(digest)) remove.run(digest);
   }
 }

@@ -10,11 +10,15 @@ import type { ClientMetadata } from './library.ts';
 export const DOCUMENT_BYTES = 5 * 1024;
 export const KEYS_BYTES = 64 * 1024;
 
+/** How long a document may take. The library would wait 2.5 seconds, which a busy computer needs for a handshake. */
+const DOCUMENT_MS = 10_000;
+
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
 /** The `fetch` of the library. It refuses private addresses and redirects, and limits the size. */
 export function guardedFetch(web: Pick<WebAccess, 'get'>) {
-  return async (url: string | URL, { signal }: { signal?: AbortSignal } = {}): Promise<Response> => {
+  return async (url: string | URL): Promise<Response> => {
+    const signal = AbortSignal.timeout(DOCUMENT_MS);
     const answer = await web.get({
       ...{ url: String(url), headers: { accept: 'application/json' }, redirects: 0, maxBytes: KEYS_BYTES, signal },
     });
@@ -41,10 +45,15 @@ const SCHEME = /^[a-z][a-z0-9+.-]{2,63}:$/;
 const NEVER = new Set([
   ...['javascript:', 'vbscript:', 'data:', 'blob:', 'file:', 'about:', 'filesystem:', 'view-source:'],
   ...['ws:', 'wss:', 'ftp:', 'mailto:', 'tel:', 'sms:', 'intent:', 'chrome:', 'resource:'],
+  // The system opens tools of its own for these, with what follows as arguments.
+  ...['search:', 'search-ms:', 'shell:', 'ssh:', 'jar:', 'feed:'],
 ]);
+/** A web page can register itself for the first two, and the third is of Windows: none is a program of the client. */
+const NEVER_BEGINS = /^(?:web\+|ext\+|ms-)/;
 const MOST_REDIRECTS = 20;
 const URI_LENGTH_MAX = 2000;
 const NAME_MAX = 100;
+const QUOTES = /["\p{Pi}\p{Pf}\u201a\u201e\u201f\u2033\u2036\u275d\u275e\u301d-\u301f\uff02]/gu;
 
 /** Members for ID tokens and logout pages, which this server does not have. */
 const IGNORED = [
@@ -59,7 +68,8 @@ function isForProgram(uri: unknown): boolean | undefined {
   if (url === null || url.href.includes('#') || url.username !== '' || url.password !== '') return undefined;
   if (url.protocol === 'https:') return false;
   if (url.protocol === 'http:') return LOOPBACK.has(url.hostname) ? true : undefined;
-  return SCHEME.test(url.protocol) && !NEVER.has(url.protocol) ? true : undefined;
+  const isUsable = SCHEME.test(url.protocol) && !NEVER.has(url.protocol) && !NEVER_BEGINS.test(url.protocol);
+  return isUsable ? true : undefined;
 }
 
 /**
@@ -80,7 +90,8 @@ export function normaliseMetadata(metadata: ClientMetadata, invalid: (why: strin
   for (const name of IGNORED) delete metadata[name];
   metadata.application_type = kinds.includes(true) ? 'native' : 'web';
   const { client_name: name } = metadata;
-  if (typeof name === 'string' && name.length > NAME_MAX) metadata.client_name = name.slice(0, NAME_MAX);
+  // Pages quote it: it must not end its quotation and go on as a sentence of the page.
+  if (typeof name === 'string') metadata.client_name = name.slice(0, NAME_MAX).toWellFormed().replace(QUOTES, "'");
 }
 
 /** The host of a client id with a document. It is verified, because the document was read from it. */

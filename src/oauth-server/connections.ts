@@ -101,6 +101,19 @@ export class Connections {
     return rows.map(connectionOf);
   }
 
+  /** The ids of all connected clients. */
+  clients(): readonly string[] {
+    const rows = this.#store
+      .sql('SELECT DISTINCT client_id FROM connections WHERE expires_at > ?')
+      .all(this.#clock.now()) as Pick<Row, 'client_id'>[];
+    return rows.map(({ client_id }) => client_id);
+  }
+
+  isConnected(clientId: string): boolean {
+    const found = this.#store.sql('SELECT 1 FROM connections WHERE client_id = ? AND expires_at > ? LIMIT 1');
+    return found.get(clientId, this.#clock.now()) !== undefined;
+  }
+
   /** Records that a token was issued. */
   async used(id: string): Promise<void> {
     const now = this.#clock.now();

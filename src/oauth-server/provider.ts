@@ -26,9 +26,9 @@ export type ProviderOptions = {
   /** Whether clients may register themselves. */
   registration: boolean;
   /** The `fetch` for documents of clients. */
-  fetch: (url: string | URL, init?: { signal?: AbortSignal }) => Promise<Response>;
-  /** Whether another document may be fetched for this address. */
-  mayFetch: (remoteAddress: string) => boolean;
+  fetch: (url: string | URL) => Promise<Response>;
+  /** Whether the document of a client may be fetched for this address. */
+  mayFetch: (clientId: string, remoteAddress: string) => boolean;
   page: (ctx: Context, title: string, main: Html) => Promise<void>;
 };
 
@@ -164,7 +164,7 @@ export function createProvider(options: ProviderOptions): Provider {
       clientIdMetadataDocument: {
         ...{ enabled: true, ack: 'draft-02', cacheDuration: { min: 300, max: 86_400 } },
         allowFetch: async (ctx: Context | undefined, id: string) =>
-          mayBeDocument(id) && mayFetch(ctx?.req.socket.remoteAddress ?? ''),
+          mayBeDocument(id) && mayFetch(id, ctx?.req.socket.remoteAddress ?? ''),
       },
       deviceFlow: deviceFlow(options, base),
       registration: { enabled: options.registration, issueRegistrationAccessToken: false },

@@ -68,6 +68,8 @@ const WRITING_ROUTES: ReadonlySet<string> = new Set([
 const NEW_REQUESTS = { ofKey: { burst: 30, perMinute: 60 }, total: { burst: 200, perMinute: 600 } };
 /** Fetches of client documents: the caller chooses the host. */
 const DOCUMENTS = { ofKey: { burst: 10, perMinute: 20 }, total: { burst: 60, perMinute: 120 } };
+/** Documents of connected clients, limited for each: requests for other documents do not end connections. */
+const KNOWN_DOCUMENTS = { ofKey: { burst: 5, perMinute: 5 }, total: { burst: 200, perMinute: 600 } };
 /** Typed device codes: with 20^8 possible codes, guessing takes decades at these limits. */
 const DEVICE_CODES = { ofKey: { burst: 10, perMinute: 5 }, total: MINUTE };
 const SIGN_INS = { ofKey: { burst: 10, perMinute: 10 }, total: { burst: 60, perMinute: 60 } };
@@ -83,7 +85,9 @@ class Server implements OauthServer {
   readonly #web: WebAccess;
   readonly #artifacts: Artifacts;
   readonly #interactions: Interactions;
-  readonly #limits: Readonly<Record<'newRequests' | 'documents' | 'deviceCodes' | 'signIns', RateLimit>>;
+  readonly #limits: Readonly<
+    Record<'newRequests' | 'documents' | 'knownDocuments' | 'deviceCodes' | 'signIns', RateLimit>
+  >;
   readonly #figures: OauthFigures = { answered: 0, refused: 0, limited: 0, failed: 0 };
   #provider: { readonly of: string; readonly provider: Provider; readonly handle: Handle } | undefined;
 
@@ -105,6 +109,7 @@ class Server implements OauthServer {
     this.#limits = {
       newRequests: new RateLimit(clock, NEW_REQUESTS),
       documents: new RateLimit(clock, DOCUMENTS),
+      knownDocuments: new RateLimit(clock, KNOWN_DOCUMENTS),
       deviceCodes: new RateLimit(clock, DEVICE_CODES),
       signIns: new RateLimit(clock, SIGN_INS),
     };
@@ -219,7 +224,10 @@ class Server implements OauthServer {
       ...{ library: this.#library, issuer, keys, cookieSecret: this.#keys.cookieSecret },
       ...{ artifacts: this.#artifacts, connections: this.connections, persons },
       ...{ registration: config.registration, fetch: guardedFetch(this.#web) },
-      mayFetch: (address) => this.#limits.documents.take(this.#keyOf(address)),
+      mayFetch: (clientId, address) =>
+        this.connections.isConnected(clientId)
+          ? this.#limits.knownDocuments.take(clientId)
+          : this.#limits.documents.take(this.#keyOf(address)),
       page: async (ctx, title, main) => this.#inLibrary(ctx, title, main),
     });
     provider.on('server_error', (_ctx, err) => {

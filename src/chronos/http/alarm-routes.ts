@@ -103,23 +103,44 @@ type Caller = { owner: string; publicKey: string; trust: Trust };
 /** Event sources that read the user's machine. */
 const ON_MACHINE: ReadonlySet<string> = new Set(['file', 'process', 'mcp']);
 
-/**
- * A program with an access token may wake the agent. It must not run commands or read the user's machine.
- *
- * @throws ReveilleError `forbidden`
- */
-function refuseOfClients(author: string | undefined, { run, check, event }: AlarmCreate | AlarmPatch): void {
-  if (author === undefined || isByPerson(author)) return;
+/** What the user's machine would run or read for an alarm. */
+const onMachine = ({ run, check, event }: AlarmCreate | AlarmPatch): string => {
   const what = [
     ...(run ? ['run'] : []),
     ...(check?.command ? ['check.command'] : []),
     ...(check?.path ? ['check.path'] : []),
     ...(event && ON_MACHINE.has(event.source) ? [`event.source ${event.source}`] : []),
   ];
-  if (what.length === 0) return;
+  return what.join(' or ');
+};
+
+const isOfClient = (author: string | undefined) => author !== undefined && !isByPerson(author);
+
+/**
+ * A program with an access token may wake the agent. It must not run commands or read the user's machine.
+ *
+ * @throws ReveilleError `forbidden`
+ */
+function refuseOfClients(author: string | undefined, asked: AlarmCreate | AlarmPatch): void {
+  const what = isOfClient(author) ? onMachine(asked) : '';
+  if (what === '') return;
   throw new ReveilleError(
     'forbidden',
-    `a client with an access token may not set ${what.join(' or ')}, which the user's machine would run or read; the user can set it with: reveille alarm set`,
+    `a client with an access token may not set ${what}, which the user's machine would run or read; the user can set it with: reveille alarm set`,
+  );
+}
+
+/**
+ * Nor may it decide when a command of the user runs: it may only pause or cancel such an alarm.
+ *
+ * @throws ReveilleError `forbidden`
+ */
+function refuseStartByClients(author: string | undefined, { alarm }: AlarmState): void {
+  const what = isOfClient(author) ? onMachine(optionsOf(alarm) as AlarmPatch) : '';
+  if (what === '') return;
+  throw new ReveilleError(
+    'forbidden',
+    `a client with an access token may only pause or cancel an alarm with ${what}; the user can change it with: reveille alarm edit`,
   );
 }
 
@@ -285,14 +306,23 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     return caller;
   };
 
-  /** A route whose only argument is the alarm's id. */
+  /**
+   * A route whose only argument is the alarm's id.
+   *
+   * @param starts whether the alarm may fire because of it
+   */
   const act =
-    (action: (state: AlarmState, now: number, calendars?: Calendars) => AlarmState, gate?: 'creates') =>
+    (action: (state: AlarmState, now: number, calendars?: Calendars) => AlarmState, gate?: 'creates', starts = false) =>
     async (c: HttpContext) => {
       const caller = gate ? await enter(c, gate) : await callerOf(service, c);
       await refuseBody(c);
       const now = clock.now();
-      return sendOk(c, viewAlarm(await change(c, caller, (state) => action(state, now, calendars)), service));
+      const author = starts ? authorOfRequest(c, caller) : undefined;
+      const state = await change(c, caller, (before) => {
+        refuseStartByClients(author, before);
+        return action(before, now, calendars);
+      });
+      return sendOk(c, viewAlarm(state, service));
     };
 
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
@@ -334,6 +364,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const hours = patch.when === undefined ? undefined : await service.hours?.();
     const secret = newHookSecret();
     const drafted: Transition = (before) => {
+      refuseStartByClients(author, before);
       const edited = editAlarm(before, patch, now, { ...limits, author, hours }, calendars);
       return { ...edited, alarm: withSecretOfEdit(before.alarm, edited.alarm, secret) };
     };
@@ -363,7 +394,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     return sendOk(c, viewAlarm(state, service));
   });
   serve(app, CHRONOS_ROUTES.pauseAlarm, act(pauseAlarm, 'creates'));
-  serve(app, CHRONOS_ROUTES.resumeAlarm, act(resumeAlarm, 'creates'));
+  serve(app, CHRONOS_ROUTES.resumeAlarm, act(resumeAlarm, 'creates', true));
   serve(app, CHRONOS_ROUTES.redriveAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     await refuseBody(c);
@@ -380,8 +411,10 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await enter(c, 'triggers');
     await refuseBody(c);
     const now = clock.now();
+    const author = authorOfRequest(c, caller);
     let fireId = '';
     const state = await change(c, caller, (before) => {
+      refuseStartByClients(author, before);
       const triggered = triggerAlarm(before, now, calendars);
       fireId = triggered.fireId;
       return triggered.state;

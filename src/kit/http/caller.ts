@@ -42,7 +42,7 @@ export type Call = {
   body?: unknown;
   token?: string | undefined;
   headers?: Readonly<Record<string, string>> | undefined;
-  /** Headers computed from a request with a body, such as a signature. */
+  /** Headers computed from a request, such as a signature. Without a body it is ''. */
   sign?: ((request: { method: string; path: string; body: string }) => Record<string, string>) | undefined;
   /** For requests that change state: end of the error message if the call was sent and not answered. */
   ifLost?: string | undefined;
@@ -135,7 +135,7 @@ export function createCaller(daemon: Daemon) {
         ...traceHeaders(),
         ...headers,
         ...call.headers,
-        ...(body === undefined ? {} : sign?.({ method, path: url.pathname, body })),
+        ...sign?.({ method, path: url.pathname, body: body ?? '' }),
       },
     });
     const cutOff = answer.result === 'answered' && answer.truncated;

@@ -134,3 +134,41 @@ test('a program may not set what the machine of the user would run or read', asy
     refused(await agent.call('PATCH', path, ofClient(bench, fields, { method: 'PATCH', path })), 403, 'forbidden', why);
   }
 });
+
+test('a program may only pause or cancel an alarm with a command of the user: it does not decide when that runs', async (t) => {
+  const bench = await createHttpBench(t);
+  const agent = await bench.agent('ada');
+  const proved = (method: string, path: string) => {
+    const proof = clientProof(CLIENT, { method, path, body: '' }, { secret: ADMIN, now: bench.clock.now() });
+    return { headers: { 'x-chronos-person': proof } };
+  };
+  for (const fields of [{ run: { argv: ['./backup.sh'] } }, { check: { command: { argv: ['./is-new.sh'] } } }]) {
+    const { id } = (await agent.call('POST', PATH, sealed(bench, { ...ALARM, ...fields }))).data;
+    const path = `${PATH}/${id}`;
+    const why = /may only pause or cancel an alarm with (?:run|check\.command)/;
+    for (const change of [
+      { delay_seconds: 1 },
+      { wake_message: 'x' },
+      { check: null },
+      { run: null },
+      { urgent: true },
+    ])
+      refused(
+        await agent.call('PATCH', path, ofClient(bench, change, { method: 'PATCH', path })),
+        403,
+        'forbidden',
+        why,
+      );
+    const trigger = `${path}/trigger`;
+    refused(await agent.call('POST', trigger, proved('POST', trigger)), 403, 'forbidden', why);
+    assert.equal((await agent.call('POST', `${path}/pause`, proved('POST', `${path}/pause`))).status, 200);
+    const resume = `${path}/resume`;
+    refused(await agent.call('POST', resume, proved('POST', resume)), 403, 'forbidden', why);
+    refused(await agent.call('POST', resume, proved('POST', trigger)), 403, 'forbidden', /X-Chronos-Person/);
+    assert.equal((await agent.call('POST', resume)).status, 200, 'the agent itself may');
+    assert.equal((await agent.call('DELETE', path)).status, 200);
+  }
+  const { id } = (await agent.call('POST', PATH, sealed(bench, ALARM))).data;
+  const trigger = `${PATH}/${id}/trigger`;
+  assert.equal((await agent.call('POST', trigger, proved('POST', trigger))).status, 200, 'an alarm without commands');
+});

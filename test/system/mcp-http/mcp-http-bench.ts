@@ -24,7 +24,7 @@ import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { Settings } from '../../../src/wire/settings.ts';
 import { atEnd, listening, type Owner, temporaryFolder } from '../../support/temporary.ts';
 
-const TRANSPORT = 'transport-token-of-the-tests';
+export const TRANSPORT = 'transport-token-of-the-tests';
 export const CHRONOS_ADMIN = 'admin-token-of-the-chronosd-of-the-tests';
 
 export type Issuer = Awaited<ReturnType<typeof startIssuer>>;

@@ -93,6 +93,9 @@ describe('redirect addresses', () => {
       ['https://app.example.com/callback#x'],
       ['file:///etc/passwd'],
       ['blob:https://app.example.com/x'],
+      ['web+reveille://callback'],
+      ['ms-msdt:/id'],
+      ['search-ms:query=x'],
       [7],
       Array.from({ length: 21 }, (_, at) => `https://app.example.com/${at}`),
       [],
@@ -303,6 +306,52 @@ describe('consent', () => {
     assert.deepEqual(bench.oauth.connections.list(), []);
   });
 
+  test('the name of a client adds no sentence, no markup and no hidden text to the page', async (t) => {
+    const bench = await startOauthBench(t);
+    const token = await bench.tokenOf('ada');
+    const names = [
+      'A” of Anthropic, verified by Reveille, “B',
+      'A" verified by Reveille, "B',
+      'A» verified «B',
+      'A\uff02 verified \u301eB',
+      'A</strong><h1>Verified</h1>',
+      'A\u202e.evil\u202c',
+      'A\u200bB\u2066C',
+      'A\n\nYou trust this client.',
+      'A\ud800',
+      'x'.repeat(5000).slice(0, 3000),
+      'javascript:alert(1)',
+    ];
+    for (const [at, client_name] of names.entries()) {
+      const logo = 'https://evil.example/logo.png';
+      const client = bench.documents.client(`/name-${at}.json`, { client_name, logo_uri: logo, tos_uri: logo });
+      const browser = bench.browser();
+      const signIn = await browser.open(requestOf(bench, verifierOf(), { client }));
+      const page = await browser.submit(signIn, { do: 'sign-in', credential: token });
+      for (const { text } of [signIn, page]) {
+        const quoted = /which calls itself “([^”]*)”, asks for/.exec(text);
+        assert.ok(quoted, text);
+        assert.ok(quoted[1]!.length <= 200, `${quoted[1]!.length}`);
+        assert.doesNotMatch(quoted[1]!, /[\u200b-\u200f\u202a-\u202e\u2066-\u2069\n<>"“”«»\uff02\u301e]/);
+        assert.doesNotMatch(text, /evil\.example/, 'no picture and no link of the client');
+        assert.ok(text.includes(`<strong>${bench.documents.host}</strong>`), 'the host is first');
+      }
+      assert.equal((await browser.submit(page, { do: 'deny' })).status, 0);
+    }
+  });
+
+  test('no page may frame the consent, and it sends no address elsewhere', async (t) => {
+    const bench = await startOauthBench(t);
+    const { page, signIn } = await atConsent(bench);
+    const device = await bench.browser().open(`${bench.issuer}/device`);
+    for (const { headers, url } of [page, signIn, device]) {
+      assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/, url);
+      assert.equal(headers.get('x-frame-options'), 'DENY');
+      assert.match(headers.get('referrer-policy') ?? '', /^(?:no-referrer|same-origin)$/);
+      assert.match(headers.get('cache-control') ?? '', /no-store/);
+    }
+  });
+
   test('guessing tokens and codes is limited', async (t) => {
     const bench = await startOauthBench(t);
     const client = bench.documents.client('/client.json');
@@ -429,6 +478,33 @@ describe('documents of clients', () => {
     const known = await bench.browser().open(requestOf(bench, verifierOf(), { client }));
     assert.match(known.text, /Sign in/, 'a known client still works');
   });
+
+  test('a document that comes slowly is waited for', async (t) => {
+    const bench = await startOauthBench(t);
+    const client_id = `https://${bench.documents.host}/slow.json`;
+    const slow = JSON.stringify({ client_id, client_name: 'Slow', redirect_uris: [REDIRECT] });
+    const client = bench.documents.put('/slow.json', (_, response) => {
+      setTimeout(() => response.writeHead(200, { 'content-type': 'application/json' }).end(slow), 3500);
+    });
+    const page = await bench.browser().open(requestOf(bench, verifierOf(), { client }));
+    assert.match(page.text, /Sign in/);
+  });
+
+  test('requests that use up the fetches keep no connected client from its tokens', async (t) => {
+    const bench = await startOauthBench(t);
+    const client = bench.documents.client('/client.json');
+    const asked = { client };
+    const { json } = await redeem(bench, asked, await allow(bench, asked, { token: await bench.tokenOf('ada') }));
+    // Its document is fetched again.
+    await bench.restart();
+    for (let at = 0; at < 70; at++) {
+      const other = `https://${bench.documents.host}/unknown-${at}.json`;
+      await post(bench, '/token', { grant_type: 'refresh_token', client_id: other, refresh_token: 'x' });
+    }
+    const stranger = bench.documents.client('/stranger.json');
+    await refusedAt(bench, requestOf(bench, verifierOf(), { client: stranger }));
+    assert.equal((await refresh(bench, client, json.refresh_token!)).status, 200);
+  });
 });
 
 describe('the server', () => {
@@ -501,9 +577,12 @@ describe('the server', () => {
     const asked = { client };
     const { json } = await redeem(bench, asked, await allow(bench, asked, { token: await bench.tokenOf('ada') }));
     const address = requestOf(bench, verifierOf(), asked);
-    const answers = await Promise.all(
-      Array.from({ length: 400 }, () => fetch(address, { redirect: 'manual' }).then(({ status }) => status)),
-    );
+    const answers: number[] = [];
+    // A busy computer does not open 400 connections within the ten seconds of `fetch`.
+    for (let round = 0; round < 8; round++) {
+      const sent = Array.from({ length: 50 }, () => fetch(address, { redirect: 'manual' }));
+      answers.push(...(await Promise.all(sent)).map(({ status }) => status));
+    }
     assert.ok(answers.includes(429));
     assert.equal(bench.oauth.figures().limited, answers.filter((status) => status === 429).length);
     assert.equal((await refresh(bench, client, json.refresh_token!)).status, 200);
