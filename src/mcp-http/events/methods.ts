@@ -276,7 +276,8 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
     const id = idOf(principal, url, about);
     return queue.run(`${principal.id} ${url}`, async () => {
       const known = webhooks.get(id);
-      const isLive = known !== undefined && (known.expiresAt === null || known.expiresAt > clock.now());
+      const isOwn = known?.principal === principal.id;
+      const isLive = isOwn && (known.expiresAt === null || known.expiresAt > clock.now());
       if (!isLive) refuseTooMany(principal);
       await verify(principal, { url, subscriptionId: id, secrets: [secret] });
       await begin(principal, about);
@@ -284,7 +285,8 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
       const refreshBefore = expiresAt === null ? null : formatInstant(expiresAt);
       // It may have ended meanwhile.
       const live = webhooks.get(id);
-      if (isLive && live) return complete({ id, refreshBefore, ...(await renew(live, secret, expiresAt)) });
+      if (isLive && live?.principal === principal.id)
+        return complete({ id, refreshBefore, ...(await renew(live, secret, expiresAt)) });
       const { position, isTruncated } = store.positionOf(principal.userId, cursor, maxAgeMs);
       const created: Subscription = {
         ...{ id, principal: principal.id, name: about.name, arguments: about.given, url, secret, expiresAt, position },
