@@ -76,7 +76,7 @@ const LONGEST_JITTER_SECONDS = 3600;
 const IS_AT_FULL_HOURS = /^0\s+\*(?:\/\d+)?\s/;
 
 const NOTES = [
-  'OpenClaw sends results to its channels; an alarm sends them to the channels of "reveille notify", and to those that --deliver names.',
+  'OpenClaw sends results to its channels; an alarm sends them to the channels of "reveille notify", and to channels in --deliver.',
 ];
 
 /** What an import without a file reads: the state database, if there is no file with jobs any more. */

@@ -216,7 +216,7 @@ test('a timer keeps command, folder, variables, delay, catch-up and wake-up', (t
   assert.deepEqual(plan?.differs, []);
 });
 
-test('timers that count from a start, several events, drop-ins and what is missing are named', (t) => {
+test('timers that count from a start, several events, drop-ins and missing parts are named', (t) => {
   const often = unit(t, 'often', ['OnBootSec=5min', 'OnUnitActiveSec=1h 30min'], ['ExecStart=/bin/true']);
   const [plan] = systemd(often);
   assert.equal(plan?.alarm?.cron_expr, '@every 5400s');
@@ -535,7 +535,7 @@ test('a job of OpenClaw keeps message, model, spread, command and state, and nam
   assert.equal(off?.paused, true);
 });
 
-test('a job of OpenClaw that is over or cannot be said is skipped, and a wrong one names file, job and field', () => {
+test('a job of OpenClaw that has ended or cannot be said is skipped, and a wrong one names file, job and field', () => {
   const [past, nearest] = openclaw([
     job('past', { kind: 'at', at: '2026-12-01T08:00:00Z' }),
     job('nearest', { kind: 'cron', expr: '0 9 15W * *', tz: 'UTC' }),

@@ -330,7 +330,7 @@ test('a subscription whose access was revoked is terminated within seconds', asy
   assert.equal(receiver.ids().length, seen);
 });
 
-test('a callback that stays down is given up, and told why', async (t) => {
+test('a callback that stays down is given up, and gets the reason', async (t) => {
   const receiver = await startReceiver(t);
   const { hostname } = new URL(receiver.url);
   const { call, offer, dataDir } = openService(t, { allow: hostname, limits: { giveUpMs: 3000 } });
@@ -382,7 +382,7 @@ test('a server that answers without an end is cut off', async (t) => {
   });
 });
 
-test('a page that repeats any request is no callback: nobody there has agreed', async (t) => {
+test('a page that repeats any request is no callback: its host has not agreed', async (t) => {
   const posts: string[] = [];
   const echo = createServer((request, response) => {
     posts.push(request.url!);
