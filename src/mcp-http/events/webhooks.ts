@@ -306,7 +306,7 @@ export class Webhooks {
     });
   }
 
-  /** Terminates a subscription. @param error told to its callback */
+  /** Terminates a subscription. @param error for its callback */
   async #end(live: Live, reason: string, error?: object): Promise<void> {
     const { store, log } = this.#options;
     const { id } = live.subscription;
