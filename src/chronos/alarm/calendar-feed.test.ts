@@ -181,6 +181,19 @@ test('lines are folded, texts are escaped, and nothing in a label begins a line 
   );
 });
 
+test('no line break of any reader in a label or a message begins a line of its own', () => {
+  const breaks = ['\r\n', '\n', '\r', '\v', '\f', '\u001c', '\u001d', '\u001e', '\u0085', '\u2028', '\u2029'];
+  const given = breaks.map((one) => `a${one}BEGIN:VALARM${one}ATTACH:file:///etc/passwd${one}END:VALARM`);
+  const states = given.map((label) => alarm({ kind: 'once', fire_at: IN_AN_HOUR, wake_message: label, label }));
+  const text = feed(states, true);
+  const lines = text.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/);
+  assert.deepEqual(
+    lines.filter((line) => /^(?:BEGIN:VALARM|ATTACH)/.test(line)),
+    [],
+  );
+  assert.equal(read(text).events.length, given.length);
+});
+
 test('a calendar without alarms is one, and every calendar has what RFC 5545 asks for', () => {
   for (const text of [feed([]), feed([alarm(cron('0 9 * * *', 'Europe/Berlin'))])]) {
     const { calendar } = read(text);

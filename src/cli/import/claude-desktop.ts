@@ -1,7 +1,7 @@
 /**
  * Scheduled tasks of the desktop app of Claude: `scheduled-tasks.json`, with the prompt of each task in a file `SKILL.md`.
  */
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { badJob, type ImportContext, type Job, nameFrom, readPart, unread } from './job.ts';
@@ -27,9 +27,13 @@ const SETTLED = ['userSelectedFolders', 'createdAt', 'lastRunAt', 'nextRunAt', '
 /** A file with a heading of YAML between `---`: the text after it. */
 const bodyOf = (text: string) => text.replace(/^\ufeff?---\r?\n[\s\S]*?\r?\n---[ \t]*(?:\r?\n|$)/, '').trim();
 
+const PROMPT_FILE = 'SKILL.md';
+
+/** Of the file that a task names only the prompt is read: any other file is none of the app's, and may be a secret. */
 function promptOf({ id, prompt, filePath }: Task, { home, read }: ImportContext): string | undefined {
   if (prompt !== undefined && prompt.trim() !== '') return prompt;
-  const places = [filePath, join(home, '.claude', 'scheduled-tasks', id, 'SKILL.md')];
+  const named = filePath !== undefined && basename(filePath) === PROMPT_FILE ? filePath : undefined;
+  const places = [named, join(home, '.claude', 'scheduled-tasks', id, PROMPT_FILE)];
   const [text] = places.flatMap((path) => (path === undefined ? [] : (read(path) ?? [])));
   const body = text === undefined ? '' : bodyOf(text);
   return body === '' ? undefined : body;

@@ -30,6 +30,8 @@ const scheduleSchema = z.discriminatedUnion('kind', [
     staggerMs: z.number().min(0).optional(),
   }),
 ]);
+/** Anything else would be an option of env(1). */
+const variableSchema = z.string().regex(/^[^-=][^=]*$/, 'must be the name of a variable');
 const payloadSchema = z.discriminatedUnion('kind', [
   z.looseObject({ kind: z.literal('systemEvent'), text: z.string().min(1) }),
   z.looseObject({ kind: z.literal('agentTurn'), message: z.string().min(1), model: z.string().optional() }),
@@ -37,7 +39,7 @@ const payloadSchema = z.discriminatedUnion('kind', [
     kind: z.literal('command'),
     argv: z.array(z.string()).min(1),
     cwd: z.string().optional(),
-    env: z.record(z.string(), z.string()).optional(),
+    env: z.record(variableSchema, z.string()).optional(),
     timeoutSeconds: z.number().min(1).optional(),
   }),
 ]);

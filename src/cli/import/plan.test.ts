@@ -389,6 +389,58 @@ test('tasks of the desktop app are read with the prompts in their files', () => 
   assert.throws(() => list([{ id: 'a', prompt: 'x' }]), { message: /task a: it must have cronExpression, or fireAt/ });
 });
 
+test('a hostile file reads no other file, and gives env no option', (t) => {
+  const secret = join(temporaryFolder(t), 'id_rsa');
+  writeFileSync(secret, 'the private key');
+  const read: string[] = [];
+  const reader = (path: string) => {
+    read.push(path);
+    return path === secret || path === '/etc/shadow' ? 'the private key' : undefined;
+  };
+  const scheduledTasks = [secret, '/etc/shadow', '-', '/dev/stdin', '/x/SKILL.md/../shadow'].map((filePath, n) => ({
+    ...{ id: `../../${n}`, cronExpression: '@daily', filePath },
+  }));
+  const options = { ...utc, read: reader };
+  const list = claudeJobs(JSON.stringify({ scheduledTasks }), 'scheduled-tasks.json', options);
+  for (const plan of planImport('claude', list, options))
+    assert.match(plan.not_imported ?? '', /its prompt is in no file SKILL\.md/);
+  assert.deepEqual(
+    read.filter((path) => !path.endsWith('/SKILL.md')),
+    [],
+  );
+
+  const outside = unit(t, 'y', ['OnCalendar=daily', 'Unit=../../etc/passwd'], ['ExecStart=/bin/true']);
+  assert.throws(() => systemd(outside), { message: /Unit=\.\.\/\.\.\/etc\/passwd must be the name of a unit/ });
+  const sly = unit(...[t, 'sly', ['OnCalendar=daily']], [
+    'Environment=A=1 "-S/bin/sh -c id" -i B=$(id)',
+    'ExecStart=/bin/true "; id" `id`',
+  ]);
+  const [plan] = systemd(sly);
+  assert.deepEqual(plan?.alarm?.run?.argv, ['/usr/bin/env', 'A=1', 'B=$(id)', '/bin/true', '; id', '`id`']);
+  assert.deepEqual(plan?.differs, [
+    'Environment=-S/bin/sh -c id sets no variable, and is not carried over',
+    'Environment=-i sets no variable, and is not carried over',
+  ]);
+  for (const name of ['-S/bin/sh -c id #', '--split-string', '', 'A=B'])
+    assert.throws(
+      () =>
+        openclaw([
+          {
+            ...{ id: 'j', schedule: { kind: 'cron', expr: '0 9 * * *' } },
+            payload: { kind: 'command', argv: ['/bin/true'], env: { [name]: 'x' } },
+          },
+        ]),
+      { message: /job j: .*nothing was imported/ },
+    );
+  const bomb = `[${'['.repeat(200_000)}`;
+  for (const reading of [
+    () => openclawJobs(bomb, 'jobs.json', utc),
+    () => claudeJobs(bomb, 'scheduled_tasks.json', utc),
+    () => claudeJobs(bomb, 'session.jsonl', utc),
+  ])
+    assert.throws(reading, { code: 'invalid_request' });
+});
+
 test("the jobs of OpenClaw's state database are read like its file", (t) => {
   const path = join(temporaryFolder(t), 'openclaw.sqlite');
   const db = new DatabaseSync(path);

@@ -135,7 +135,10 @@ function commandOf(unit: string, service: Unit | undefined, context: ImportConte
   try {
     argv = splitCommand(text.replaceAll('$$', '$'));
     for (const value of service.get('Service.Environment') ?? [])
-      variables.push(...splitCommand(withSpecifiers(value, unit, context) ?? value));
+      for (const part of splitCommand(withSpecifiers(value, unit, context) ?? value))
+        if (/^[A-Za-z_][A-Za-z0-9_]*=/.test(part)) variables.push(part);
+        // As systemd does: it could be an option of env(1).
+        else differs.push(`Environment=${part} sets no variable, and is not carried over`);
   } catch (thrown) {
     if (thrown instanceof CommandLineError) return { omitted: `ExecStart or Environment of ${unit} ${thrown.message}` };
     throw thrown;
@@ -181,6 +184,7 @@ function jobsOf(path: string, context: ImportContext): Job[] {
   const wrong = (problem: string) => badJob(path, id, problem);
   const timer = readUnit(unitText(folder, id) ?? fileFlag('the unit', path));
   const unit = timer.get('Timer.Unit')?.at(-1) ?? id.replace(/\.timer$/, '.service');
+  if (unit !== basename(unit)) throw wrong(`Unit=${unit} must be the name of a unit, without a folder`);
   const text = unitText(folder, unit);
   const service = text === undefined ? undefined : readUnit(text);
   const [description] = timer.get('Unit.Description') ?? service?.get('Unit.Description') ?? [];

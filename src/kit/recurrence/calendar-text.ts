@@ -10,11 +10,14 @@ const LINE_OCTETS = 75;
 
 const two = (number: number) => String(number).padStart(2, '0');
 
-/** A value of type TEXT (section 3.3.11). Control characters, which it cannot have, are omitted. */
+/**
+ * A value of type TEXT (section 3.3.11). Control characters, which it cannot have, are omitted. The line breaks of
+ * Unicode, at which some calendar apps split lines, are written as others.
+ */
 export function calendarText(text: string): string {
   return text
     .toWellFormed()
-    .replace(/\r\n?/g, '\n')
+    .replace(/\r\n?|[\u0085\u2028\u2029]/g, '\n')
     .replace(/[\0-\x08\x0b-\x1f\x7f]/g, '')
     .replace(/[\\;,]/g, (character) => `\\${character}`)
     .replaceAll('\n', String.raw`\n`);

@@ -97,7 +97,9 @@ export class Callbacks {
     const failure = failureOf(answer.status);
     if (failure?.detail === 'redirect') throw endpointError({ error: 'challenge_failed', detail: 'redirect' });
     if (failure) throw endpointError(failure);
-    if (!sameSecret(echoOf(answer.body), challenge)) throw endpointError({ error: 'challenge_failed' });
+    // A page that repeats any request has not agreed to anything.
+    const isReflection = answer.body.toString('utf8').trim() === body;
+    if (isReflection || !sameSecret(echoOf(answer.body), challenge)) throw endpointError({ error: 'challenge_failed' });
   }
 
   /** @returns `undefined` for an accepted message, else the failure */

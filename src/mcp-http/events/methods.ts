@@ -281,7 +281,8 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
     const id = idOf(principal, url, selection);
     return queue.run(`${principal.id} ${url}`, async () => {
       const known = webhooks.get(id);
-      const isLive = known !== undefined && (known.expiresAt === null || known.expiresAt > clock.now());
+      const isOwn = known?.principal === principal.id;
+      const isLive = isOwn && (known.expiresAt === null || known.expiresAt > clock.now());
       if (!isLive) refuseTooMany(principal);
       await verify(principal, { url, subscriptionId: id, secrets: [secret] });
       await begin(principal, selection);
@@ -289,7 +290,8 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
       const refreshBefore = expiresAt === null ? null : formatInstant(expiresAt);
       // The subscription may have ended during the challenge.
       const live = webhooks.get(id);
-      if (isLive && live) return complete({ id, refreshBefore, ...(await renew(live, secret, expiresAt)) });
+      if (isLive && live?.principal === principal.id)
+        return complete({ id, refreshBefore, ...(await renew(live, secret, expiresAt)) });
       const { position, isTruncated } = store.positionOf(principal.userId, cursor, maxAgeMs);
       const created: Subscription = {
         ...{

@@ -167,7 +167,8 @@ export class Webhooks {
     const ofHost = this.#perHost.get(live.host)! - 1;
     if (ofHost === 0) this.#perHost.delete(live.host);
     else this.#perHost.set(live.host, ofHost);
-    if (live.isWanted && this.#live.has(live.subscription.id)) this.#waiting.add(live);
+    // A new subscription may have the id of this one, which then is not run again and again.
+    if (live.isWanted && this.#live.get(live.subscription.id) === live) this.#waiting.add(live);
     for (const next of [...this.#waiting]) {
       if (this.#running >= CONCURRENCY) return;
       this.#waiting.delete(next);
@@ -246,6 +247,8 @@ export class Webhooks {
     const failure = await callbacks.post(this.#addressOf(subscription), message, this.#closing.signal);
     // The next process repeats an interrupted request.
     if (failure && this.#closing.signal.aborted) return false;
+    // Ended meanwhile: a new subscription may have its id.
+    if (this.#live.get(subscription.id) !== live) return false;
     const isAbandoned = failure !== undefined && this.#isAbandoned(live, failure);
     if (failure && !isAbandoned) {
       await this.#failed(live, failure);
@@ -308,6 +311,7 @@ export class Webhooks {
   async #end(live: Live, reason: string, error?: object): Promise<void> {
     const { store, log } = this.#options;
     const { id } = live.subscription;
+    if (this.#live.get(id) !== live) return;
     this.forget(id);
     await store.end(id, reason);
     log.info({ id, reason }, 'a subscription has ended');

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import type { Resolve } from '../../../src/kit/http/guarded-lookup.ts';
 import { verifyWebhook } from '../../../src/kit/identity/webhook-signature.ts';
@@ -207,8 +208,9 @@ test('a captured delivery is too old after five minutes, and its id stays the sa
 /** The events of a service without a listener, for one caller. */
 function openService(t: Parameters<typeof temporaryFolder>[0], given: Partial<Parameters<typeof openEvents>[0]>) {
   const revoked = { isRevoked: false, isDown: false };
+  const user = { id: 'ada' };
   const issuer = {
-    ...{ issuer: 'https://issuer.example', subjectClaim: 'sub', userOf: (sub: string) => sub },
+    ...{ issuer: 'https://issuer.example', subjectClaim: 'sub', userOf: () => user.id },
     isRevoked: () => {
       if (revoked.isDown) throw new Error('the issuer is down');
       return revoked.isRevoked;
@@ -220,17 +222,22 @@ function openService(t: Parameters<typeof temporaryFolder>[0], given: Partial<Pa
     ...{ clock: systemClock, log: silentLogger },
     ...given,
   });
-  t.after(() => service.close());
+  let closed: Promise<void> | undefined;
+  const close = () => (closed ??= service.close());
+  t.after(close);
   const grant = { subject: 'ada', clientId: 'c', tokenId: undefined, issuedAt: 1, claims: {} };
-  const caller = {
-    ...{ userId: 'ada', subject: 'ada', issuer: issuer.issuer, clientId: 'c', expiresAt: 0 },
-    scopes: new Set(['alarms:read'] as const),
+  const message = () => {
+    const caller = {
+      ...{ userId: user.id, subject: 'ada', issuer: issuer.issuer, clientId: 'c', expiresAt: 0 },
+      scopes: new Set(['alarms:read'] as const),
+    };
+    return { endpoint: 'chronos', caller, grant, method: '', params: {}, argumentsText: '{}' } as RemoteMessage;
   };
-  const message = { endpoint: 'chronos', caller, grant, method: '', params: {}, argumentsText: '{}' } as RemoteMessage;
   return {
-    ...{ service, revoked, dataDir },
-    call: (method: string, params: object) => service.methods[method]!(params, message, {} as never),
-    offer: (fireId: string) => service.offer(completeWake({ user_id: 'ada', message: fireId } as never, fireId, 1)),
+    ...{ revoked, dataDir, user, close },
+    call: (method: string, params: object) => service.methods[method]!(params, message(), {} as never),
+    offer: (fireId: string, userId = 'ada') =>
+      service.offer(completeWake({ user_id: userId, message: fireId } as never, fireId, 1)),
   };
 }
 
@@ -373,4 +380,89 @@ test('a server that answers without an end is cut off', async (t) => {
     code: -32_015,
     data: { reason: 'challenge_failed' },
   });
+});
+
+test('a page that repeats any request is no callback: its host has not agreed', async (t) => {
+  const posts: string[] = [];
+  const echo = createServer((request, response) => {
+    posts.push(request.url!);
+    response.writeHead(200, { 'content-type': request.headers['content-type']! });
+    request.pipe(response);
+  });
+  const url = await listening(t, echo);
+  const { call, offer } = openService(t, { allow: new URL(url).hostname });
+  for (const path of ['/', '/anything', '/?challenge=1']) {
+    const delivery = { mode: 'webhook', url: `${url}${path}`, secret: newSecret() };
+    await assert.rejects(call('events/subscribe', { name: 'alarm.due', delivery }), {
+      code: -32_015,
+      data: { reason: 'challenge_failed' },
+    });
+  }
+  assert.equal(await offer('f1'), false);
+  assert.deepEqual(posts, ['/', '/anything', '/?challenge=1']);
+});
+
+test('answers that are packed or slow cost nothing more than their bytes', async (t) => {
+  const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
+  const server = createServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(bomb);
+  });
+  const url = await listening(t, server);
+  const { call } = openService(t, { allow: new URL(url).hostname });
+  const before = process.memoryUsage().rss;
+  const delivery = { mode: 'webhook', url, secret: newSecret() };
+  await assert.rejects(call('events/subscribe', { name: 'alarm.due', delivery }), { code: -32_015 });
+  assert.ok(process.memoryUsage().rss - before < 32 * 1024 * 1024);
+});
+
+test('a subject that becomes another user takes no subscription and no event of the earlier one along', async (t) => {
+  const receiver = await startReceiver(t);
+  const { call, offer, user, dataDir } = openService(t, { allow: new URL(receiver.url).hostname });
+  const delivery = { mode: 'webhook', url: receiver.url, secret: receiver.secret };
+  await call('events/subscribe', { name: 'alarm.due', delivery });
+  await offer('f1');
+  await eventually('ada has it', () => receiver.ids().length === 1);
+  user.id = 'bob';
+  const { cursor } = (await call('events/subscribe', { name: 'alarm.due', delivery })) as { cursor: string };
+  assert.match(cursor, /\.0$/, 'the position of ada says nothing to bob');
+  assert.deepEqual(
+    listSubscriptions(dataDir, 'bob').map(({ status }) => status),
+    ['active'],
+  );
+  assert.equal(await offer('f2', 'bob'), true);
+  await eventually('bob has his', () => receiver.ids().includes('f2:due'));
+  assert.equal(await offer('f3', 'ada'), false);
+  const polled = (await call('events/poll', { name: 'alarm.due', cursor: cursor.replace(/\d+$/, '0') })) as {
+    events: { eventId: string }[];
+  };
+  assert.deepEqual(
+    polled.events.map(({ eventId }) => eventId),
+    ['f2:due'],
+  );
+  assert.deepEqual(receiver.ids(), ['f1:due', 'f2:due']);
+});
+
+test('a slow delivery of an ended subscription changes nothing of a new one with its address', async (t) => {
+  const receiver = await startReceiver(t);
+  const folder = temporaryFolder(t);
+  const allow = new URL(receiver.url).hostname;
+  const { call, offer, close } = openService(t, { allow, dataDir: folder });
+  const delivery = { mode: 'webhook', url: receiver.url, secret: receiver.secret };
+  const subscribe = () => call('events/subscribe', { name: 'alarm.due', delivery });
+  await subscribe();
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  receiver.state.onRequest = () => held;
+  await offer('f1');
+  await eventually('it is under way', () => receiver.attempts.length === 2);
+  await offer('f2');
+  await call('events/unsubscribe', { name: 'alarm.due', delivery });
+  await subscribe();
+  receiver.state.onRequest = undefined;
+  release();
+  await eventually('the earlier one is over', () => receiver.ids().length === 1);
+  await close();
+  const next = openService(t, { allow, dataDir: folder });
+  await next.offer('f3');
+  await eventually('it goes on', () => receiver.ids().includes('f3:due'));
+  assert.deepEqual(receiver.ids(), ['f1:due', 'f3:due'], 'f2 is before the new subscription');
 });

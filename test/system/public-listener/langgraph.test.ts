@@ -175,4 +175,45 @@ describe('crons of LangGraph', () => {
     await fleet.run('user', 'revoke', 'ada', '--token', ada.id);
     await refused(clientOf(ada.token).crons.search(), 401, /x-api-key/);
   });
+
+  test('no body forges an owner, reaches a prototype, or another user', async () => {
+    const carol = await fleet.person('carol');
+    const send = async (method: string, path: string, body: string, key = bob.token) => {
+      const { status } = await fetchBy(`${fleet.origin}/langgraph${path}`, {
+        ...{ method, body, dispatcher },
+        headers: { 'x-api-key': key, 'content-type': 'application/json' },
+      });
+      return status;
+    };
+    const mine = await clientOf(carol.token).crons.create('hers', { schedule: '0 4 * * *', metadata: { team: 'a' } });
+    const cron = { assistant_id: 'x', schedule: '0 4 * * *' };
+    const forged = ['user_id', 'owner', 'set_by', 'run', 'check', 'conversation_id', 'cron_id', 'constructor'];
+    for (const name of forged)
+      assert.equal(await send('POST', '/runs/crons', JSON.stringify({ ...cron, [name]: 'carol' })), 422, name);
+    const prototypes = ['{"assistant_id":"x","schedule":"0 4 * * *","__proto__":{"user_id":"ada"}}'];
+    for (const body of prototypes) assert.equal(await send('POST', '/runs/crons', body), 422, body);
+    // The listener itself refuses some paths.
+    const refusals: [status: number, what: string][] = [];
+    for (const id of [mine.cron_id, '..', '%2e%2e', 'x%00', '__proto__', '%2e%2e%2fv1%2falarms'])
+      for (const [method, body] of [
+        ['PATCH', '{"enabled":false}'],
+        ['DELETE', '{}'],
+      ] as const)
+        refusals.push([await send(method, `/runs/crons/${id}`, body), `${method} ${id}`]);
+    const wanted = ['{"constructor":null}', '{"toString":null}', '{"hasOwnProperty":{}}'];
+    for (const metadata of wanted) {
+      const found = await fetchBy(`${fleet.origin}/langgraph/runs/crons/count`, {
+        ...{ method: 'POST', body: `{"metadata":${metadata}}`, dispatcher },
+        headers: { 'x-api-key': carol.token },
+      });
+      assert.deepEqual([found.status, await found.json()], [200, 0], metadata);
+    }
+    for (const thread of ['..%2f..%2fetc', 'a%0d%0ab', '%00', 'x'.repeat(200)])
+      refusals.push([await send('POST', `/threads/${thread}/runs/crons`, JSON.stringify(cron)), thread]);
+    for (const [status, what] of refusals) assert.ok([400, 404, 422].includes(status), `${what}: ${status}`);
+    assert.deepEqual(refusals[0], [404, `PATCH ${mine.cron_id}`]);
+    assert.equal(await clientOf(bob.token).crons.count({}), 0, 'nothing was stored');
+    assert.equal((await carol.agent.getAlarm(mine.cron_id)).status, 'active');
+    assert.equal(await send('POST', '/runs/crons', JSON.stringify(cron), `${carol.token}x`), 401);
+  });
 });
