@@ -187,6 +187,9 @@ export async function serverLogin(context: CliContext, flags: LoginFlags, alias:
     const scope = request.scope === undefined ? '' : ` It asks for the rights: ${oneLine(request.scope)}.`;
     const lines = [
       `The server "${alias}" (${new URL(options.link.url).host}) sends you to ${request.host} to sign in.${scope}`,
+      ...(request.accessHost === request.host
+        ? []
+        : [`The access itself goes to ${request.accessHost}: continue only if that host belongs to ${request.host}.`]),
       'Check this name before you enter a password. Open this address:',
       '',
       request.url,
@@ -204,7 +207,7 @@ export async function serverLogin(context: CliContext, flags: LoginFlags, alias:
     const late = wait(clock, WAIT_MS, over.signal).then((): never => {
       throw new ReveilleError('unavailable', 'no answer came within 30 minutes; begin again', { retryable: false });
     });
-    // After the end nobody waits for it.
+    // After the end its rejection has no reader.
     late.catch(() => {});
     const found = await Promise.race([answered ?? pasted(context, finish, over.signal), late]);
     out.result({ server: alias, issuer: request.issuer, scope: found.scope }, [

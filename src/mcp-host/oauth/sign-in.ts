@@ -31,6 +31,8 @@ export type SignInRequest = {
   readonly url: string;
   /** The host of the authorization server, which receives the person's password or key. */
   readonly host: string;
+  /** The host that gets the access in the end. A malicious server could name its own, and a sign-in of another. */
+  readonly accessHost: string;
   readonly issuer: string;
   readonly scope: string | undefined;
   /** How the authorization server knows this client. */
@@ -47,7 +49,7 @@ const failure = (message: string, cause?: unknown) =>
 /** An error of the SDK as a sentence without foreign text that could pass for one of Reveille. */
 function translate(alias: string, thrown: unknown): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;
-  // The texts of a refused answer come from whoever sent it.
+  // The texts of a refused answer come from its sender.
   const isFlow = thrown instanceof OAuthClientFlowError;
   const text = thrown instanceof OAuthError ? `the authorization server answered "${thrown.code}"` : thrownText(thrown);
   return failure(
@@ -173,9 +175,11 @@ export async function beginSignIn(options: AuthorizationOptions, redirectUrl: st
     });
     if (address === undefined) throw failure('the authorization server was not asked for consent');
     const found = provider.discoveryState!() as OAuthDiscoveryState;
+    const tokenEndpoint = found.authorizationServerMetadata?.token_endpoint ?? found.authorizationServerUrl;
     return {
       url: address.href,
       host: address.host,
+      accessHost: new URL(tokenEndpoint).host,
       issuer: found.authorizationServerMetadata?.issuer ?? found.authorizationServerUrl,
       scope: address.searchParams.get('scope') ?? undefined,
       clientId: address.searchParams.get('client_id') ?? '',
