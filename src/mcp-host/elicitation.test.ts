@@ -91,6 +91,26 @@ test('a form that asks for a secret is refused', () => {
     assert.ok('question' in form({ [name]: { type: 'string' } }), name);
 });
 
+test('a word for a secret is found in disguise, and in other languages', () => {
+  const isRefused = (read: ReturnType<typeof form>) => 'refusal' in read && /asks for a secret/.test(read.refusal);
+  for (const title of [
+    ...['Pass\u200bword', 'P\u00adassword', 'Pаsswоrd', 'Ｐａｓｓｗｏｒｄ', '𝐏𝐚𝐬𝐬𝐰𝐨𝐫𝐝', 'pa\u2060ssphrase', 'Ѕecret'],
+    ...['pwd', 'PSW', 'Passwort', 'Kennwort', 'Contraseña', 'Mot de passe', 'Senha', 'Пароль', '密码', 'パスワード'],
+    ...['Verification code', 'Login code', 'Authenticator code', 'Security code', 'sign-in code'],
+  ]) {
+    assert.ok(isRefused(form({ a: { type: 'string', title } })), title);
+  }
+  for (const message of [
+    'Type the verification code of your phone',
+    'Your PIN, please',
+    'Gib dein Passwort ein',
+    'pаsswоrd',
+  ])
+    assert.ok(isRefused(form({ a: { type: 'string' } }, { message })), message);
+  for (const title of ['Postal code', 'Country code', 'Pinned', 'Code of conduct', 'Compass', 'Login name'])
+    assert.ok('question' in form({ a: { type: 'string', title } }), title);
+});
+
 test('a form that is nested, endless or no form is refused', () => {
   const many = Object.fromEntries(Array.from({ length: 33 }, (_, at) => [`f${at}`, { type: 'string' }]));
   for (const properties of [

@@ -4,6 +4,7 @@
  */
 import type { ElicitRequestParams, ElicitResult } from '@modelcontextprotocol/client';
 import { hostOf } from '../kit/http/guarded-lookup.ts';
+import { inLatin } from '../kit/text/hidden-characters.ts';
 import { isObject } from '../wire/json.ts';
 import {
   FIELDS_MAX,
@@ -28,12 +29,13 @@ export const QUESTIONS_AT_ONCE = 8;
 
 /**
  * Words for secrets. A form must not ask for a secret, because its values are stored and logged by others; servers must
- * use URL mode for secrets. Spaced letters or other alphabets are not detected, but the user sees which server asks.
+ * use URL mode for secrets. Invisible characters and letters that look Latin do not hide them. Letters that are written
+ * apart, and words of most languages, are not detected; the user sees which server asks.
  */
 const SECRET_FIELD =
-  /pass[\s_-]?(word|wd|phrase|code)|secret|credential|api[\s_-]?key|private[\s_-]?key|(access|auth|refresh|bearer|session)[\s_-]?token|\btoken\b|\botp\b|one[\s_-]?time[\s_-]?(code|password)|\b2fa\b|\bmfa\b|\bpin([\s_-]?code)?\b|\bcvv\b|\bcvc\b|card[\s_-]?number|credit[\s_-]?card|\bssn\b|social[\s_-]?security|seed[\s_-]?phrase|recovery[\s_-]?(code|phrase)/i;
+  /pass[\s_-]?(word|wd|phrase|code|wort)|\bp(ass)?wd\b|\bpsw\b|kennwort|contrase[nñ]a|mot[\s_-]de[\s_-]passe|\bsenha\b|парол|密码|密碼|パスワード|(verification|login|sign[\s_-]?in|authenticat(ion|or)|security)[\s_-]?code|secret|credential|api[\s_-]?key|private[\s_-]?key|(access|auth|refresh|bearer|session)[\s_-]?token|\btoken\b|\botp\b|one[\s_-]?time[\s_-]?(code|password)|\b2fa\b|\bmfa\b|\bpin([\s_-]?code)?\b|\bcvv\b|\bcvc\b|card[\s_-]?number|credit[\s_-]?card|\bssn\b|social[\s_-]?security|seed[\s_-]?phrase|recovery[\s_-]?(code|phrase)/i;
 const SECRET_MESSAGE =
-  /pass(word|phrase|code)|api[\s_-]?key|private[\s_-]?key|secret[\s_-]?key|(access|auth|bearer)[\s_-]?token|one[\s_-]?time[\s_-]?(code|password)|credit[\s_-]?card|card[\s_-]?number|security[\s_-]?code|social[\s_-]?security|seed[\s_-]?phrase/i;
+  /pass(word|phrase|code|wort)|kennwort|contrase[nñ]a|mot de passe|\bsenha\b|парол|密码|密碼|パスワード|(verification|login|sign[\s_-]?in|authenticat(ion|or))[\s_-]?code|\bpin\b([\s_-]?code)?|api[\s_-]?key|private[\s_-]?key|secret[\s_-]?key|(access|auth|bearer)[\s_-]?token|one[\s_-]?time[\s_-]?(code|password)|credit[\s_-]?card|card[\s_-]?number|security[\s_-]?code|social[\s_-]?security|seed[\s_-]?phrase/i;
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 const words = (name: string) => name.replace(/([a-z])([A-Z])/g, '$1 $2').replaceAll('_', ' ');
@@ -81,8 +83,11 @@ function fieldOf(name: string, schema: unknown, required: boolean): unknown {
   return undefined;
 }
 
+/** Whether a text has such a word, as it is written or as it looks to a reader. */
+const names = (secret: RegExp, text: string) => secret.test(text) || secret.test(inLatin(text));
+
 const asksForSecret = ({ name, title, description = '' }: QuestionField) =>
-  SECRET_FIELD.test(words(name)) || SECRET_FIELD.test(words(title)) || SECRET_MESSAGE.test(description);
+  names(SECRET_FIELD, words(name)) || names(SECRET_FIELD, words(title)) || names(SECRET_MESSAGE, description);
 
 export type ReadQuestion = { question: QuestionText } | { refusal: string };
 
@@ -98,7 +103,7 @@ function readForm({ message, requestedSchema }: Record<string, unknown>): ReadQu
     return { refusal: 'its form has a field that is not a text, number, boolean or choice' };
   const read = questionTextSchema.safeParse({ mode: 'form', message, fields });
   if (!read.success || read.data.mode !== 'form') return { refusal: 'its form is malformed or too long' };
-  if (hasPassword || SECRET_MESSAGE.test(read.data.message) || read.data.fields.some(asksForSecret))
+  if (hasPassword || names(SECRET_MESSAGE, read.data.message) || read.data.fields.some(asksForSecret))
     return { refusal: 'it asks for a secret in a form, which a server must not do' };
   return { question: read.data };
 }

@@ -187,6 +187,9 @@ export async function serverLogin(context: CliContext, flags: LoginFlags, alias:
     const scope = request.scope === undefined ? '' : ` It requests the scopes: ${oneLine(request.scope)}.`;
     const lines = [
       `The server "${alias}" (${new URL(options.link.url).host}) sends you to ${request.host} to sign in.${scope}`,
+      ...(request.accessHost === request.host
+        ? []
+        : [`The access itself goes to ${request.accessHost}: continue only if that host belongs to ${request.host}.`]),
       'Check this name before you enter a password. Open this address:',
       '',
       request.url,

@@ -21,8 +21,12 @@ const TEXTS = {
   remedy: 'only the sign-in of a server on this computer or network may use private addresses',
 };
 
+/** A name such as `127.example.com` is of any computer. */
 const isLoopback = (host: string) =>
-  host === 'localhost' || host.endsWith('.localhost') || host === '::1' || /^127\./.test(host);
+  host === 'localhost' ||
+  host.endsWith('.localhost') ||
+  host === '::1' ||
+  (isIP(host) === 4 && host.startsWith('127.'));
 
 /** Whether a server's address is private, so that the address of its authorization server may be private too. */
 export function isPrivateServer(url: string): boolean {

@@ -31,6 +31,8 @@ export type SignInRequest = {
   readonly url: string;
   /** The host of the authorization server, to which the user gives a password or key. */
   readonly host: string;
+  /** The host that gets the access in the end. A malicious server could name its own, and a sign-in of another. */
+  readonly accessHost: string;
   readonly issuer: string;
   readonly scope: string | undefined;
   /** How this client is registered at the authorization server. */
@@ -173,9 +175,11 @@ export async function beginSignIn(options: AuthorizationOptions, redirectUrl: st
     });
     if (address === undefined) throw failure('the authorization server was not asked for consent');
     const found = provider.discoveryState!() as OAuthDiscoveryState;
+    const tokenEndpoint = found.authorizationServerMetadata?.token_endpoint ?? found.authorizationServerUrl;
     return {
       url: address.href,
       host: address.host,
+      accessHost: new URL(tokenEndpoint).host,
       issuer: found.authorizationServerMetadata?.issuer ?? found.authorizationServerUrl,
       scope: address.searchParams.get('scope') ?? undefined,
       clientId: address.searchParams.get('client_id') ?? '',

@@ -273,6 +273,32 @@ test('a public server cannot send a sign-in to private addresses, nor any server
   assert.deepEqual(inside.seen, []);
 });
 
+test('a name that begins like the address of this computer is a public one', async (t) => {
+  const inside = await scripted(t, () => ({ body: {} }));
+  const resolve = (_: string, done: (error: Error | null, found: { address: string; family: number }[]) => void) =>
+    done(null, [{ address: '127.0.0.1', family: 4 }]);
+  for (const [server, address] of [
+    ['https://127.evil.example/mcp', inside.url],
+    ['https://127.0.0.1.evil.example/mcp', inside.url],
+    ['http://127.0.0.1:9/mcp', `http://127.evil.example:${new URL(inside.url).port}/token`],
+  ] as const) {
+    const access = authorizationFetch(server, systemClock, resolve);
+    t.after(() => access.close());
+    await assert.rejects(access.fetch(address), /is refused/, `${server} ${address}`);
+  }
+  assert.deepEqual(inside.seen, []);
+});
+
+test('the person learns which host gets the access, if it is not that of the sign-in', async (t) => {
+  const { issuer, options } = await workbench(t);
+  const begin = () => beginSignIn(options, 'http://127.0.0.1:1/callback');
+  const honest = await begin();
+  assert.equal(honest.accessHost, honest.host);
+  issuer.metadata = { authorization_endpoint: 'https://login.honest.example/authorize' };
+  const mixed = await begin();
+  assert.deepEqual([mixed.host, mixed.accessHost], ['login.honest.example', new URL(issuer.url).host]);
+});
+
 test('an endless or huge answer of an authorization server is cut off', async (t) => {
   const huge = await scripted(t, () => ({ body: 'x'.repeat(300_000) }));
   const access = authorizationFetch('http://127.0.0.1:1/mcp', systemClock);
