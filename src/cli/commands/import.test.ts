@@ -110,3 +110,12 @@ test('an unknown source, a missing file and a wrong zone are refused with a reme
   await refused(['crontab', file('t', '@daily x'), '--zone', 'Berlin'], /--zone must be an IANA time zone/);
   await refused(['systemd', join(folder, 'none')], /there is no .*none; name a \.timer file or a folder/);
 });
+
+test('without the program crontab, the message says so and asks for a file', async (t) => {
+  const path = process.env.PATH;
+  process.env.PATH = folder;
+  t.after(() => {
+    process.env.PATH = path;
+  });
+  await assert.rejects(house.run('import', 'crontab'), /there is no program "crontab" here; name a file: /);
+});

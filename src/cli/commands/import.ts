@@ -66,6 +66,8 @@ function ownCrontab(): string {
   try {
     return execFileSync('crontab', ['-l'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 10_000 });
   } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT')
+      throw new UsageError('there is no program "crontab" here; name a file: reveille import crontab FILE', cause);
     const why = thrownText(cause).split('\n').filter(Boolean).at(-1);
     throw new UsageError(`"crontab -l" has no table (${why}); name a file: reveille import crontab FILE`, cause);
   }
