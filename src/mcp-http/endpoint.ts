@@ -206,6 +206,8 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
         'tool call of an MCP client',
       );
     const answer = await handler.fetch(bounded, { authInfo, parsedBody: body });
+    // The SDK keeps the connection of a stream, also when the client asked to close it.
+    answer.headers.delete('connection');
     if (isStream || !extensions.some((one) => one.scopesOf(message) !== undefined)) {
       count('answered');
       return answer;
