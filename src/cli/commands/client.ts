@@ -48,11 +48,16 @@ const nameOf = ({ host, name, client_id }: ReturnType<typeof viewOf>): string =>
 export async function clientList(context: CliContext, { user }: ClientFlags): Promise<void> {
   const of = user === undefined ? undefined : userOf(context, user);
   const found = (await withConnections(context, (connections) => connections.list(of))).map(viewOf);
-  context.out.list(found, () => renderClients(found, readerOf(context)));
+  context.out.list(found, () => (found.length === 0 ? renderNone(context) : renderClients(found, readerOf(context))));
+}
+
+function renderNone({ settings }: CliContext): string[] {
+  const none = 'No connected clients.';
+  if (settings.ROUTER_OAUTH === '1') return [none];
+  return [none, 'The authorization server is off. To let clients connect: reveille config ROUTER_OAUTH 1'];
 }
 
 function renderClients(found: readonly ReturnType<typeof viewOf>[], look: Reader): string[] {
-  if (found.length === 0) return ['No connected clients.'];
   const when = (instant: string | undefined) =>
     instant === undefined ? 'never' : shortTime(Date.parse(instant), look);
   const rows = found.map((view) => [

@@ -17,7 +17,7 @@ export function eventsList(context: CliContext, { user }: { user?: string }): vo
 }
 
 function render(found: readonly SubscriptionView[], look: Reader): string[] {
-  if (found.length === 0) return ['No subscriptions to events.'];
+  if (found.length === 0) return ['No subscriptions to events. Clients with an access token subscribe over MCP.'];
   const when = (instant: string | undefined) =>
     instant === undefined ? 'never' : shortTime(Date.parse(instant), look);
   const rows = found.map((one) => [
