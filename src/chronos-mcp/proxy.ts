@@ -16,7 +16,14 @@ import { readKeyFile } from '../kit/identity/keys.ts';
 import { fileIdentity } from '../kit/identity/rotation.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { continueTrace, failSpan } from '../kit/trace/trace.ts';
-import { alarmCreateSchema, alarmIdSchema, alarmPatchSchema, LIST_LIMIT_MAX, RAW_ALARM_FIELDS } from '../wire/alarm.ts';
+import {
+  type AlarmEdited,
+  alarmCreateSchema,
+  alarmIdSchema,
+  alarmPatchSchema,
+  LIST_LIMIT_MAX,
+  RAW_ALARM_FIELDS,
+} from '../wire/alarm.ts';
 import { ALARM_KINDS, ALARM_STATUSES } from '../wire/alarm-fields.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError, toReveilleError, wireErrorOf } from '../wire/errors.ts';
@@ -173,7 +180,7 @@ async function changeAlarm(
 ): Promise<object> {
   const id = alarmId as string;
   const isEdit = Object.keys(changes).length > 0 || action === undefined;
-  const edited = isEdit ? await client.patchAlarm(id, changes as AlarmPatchBody, { signal }) : {};
+  const edited: Partial<AlarmEdited> = isEdit ? await client.patchAlarm(id, changes as AlarmPatchBody, { signal }) : {};
   const acted =
     action === undefined
       ? {}
@@ -182,7 +189,8 @@ async function changeAlarm(
           const done = isEdit ? `; the edit of its fields has been made, ${String(action)} has not` : '';
           throw new ReveilleError(code, `${message}${done}`, { retryable, cause: thrown });
         });
-  const answer: Record<string, unknown> = { ...edited, ...acted };
+  // Only the answer to the edit has the secret of a new hook.
+  const answer: Record<string, unknown> = { ...edited, ...acted, ...(edited.hook && { hook: edited.hook }) };
   return Object.fromEntries(
     CHANGE_ANSWER.flatMap((name) => (answer[name] === undefined ? [] : [[name, answer[name]]])),
   );

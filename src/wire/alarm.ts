@@ -399,17 +399,23 @@ export const alarmPreviewSchema = z.object({
 });
 export type AlarmPreview = z.infer<typeof alarmPreviewSchema>;
 
+/** The secret that senders sign with is shown once: by the answer to the create or edit that makes it. */
+const hookMadeSchema = hookViewSchema.extend({ secret: z.string().optional() });
+export type HookMade = z.infer<typeof hookMadeSchema>;
+
 /** The answer to a create; `reading` is present when `when` was given. */
 export const alarmCreatedSchema = alarmViewSchema.pick({ id: true, next_fire_at: true, status: true }).extend({
   deduped: z.boolean(),
   reading: whenReadingSchema.optional(),
-  /** The secret that senders sign with is shown once, here. */
-  hook: hookViewSchema.extend({ secret: z.string().optional() }).optional(),
+  hook: hookMadeSchema.optional(),
 });
 export type AlarmCreated = z.infer<typeof alarmCreatedSchema>;
 
 /** The answer to an edit. */
-export const alarmEditedSchema = alarmViewSchema.extend({ reading: whenReadingSchema.optional() });
+export const alarmEditedSchema = alarmViewSchema.extend({
+  reading: whenReadingSchema.optional(),
+  hook: hookMadeSchema.optional(),
+});
 export type AlarmEdited = z.infer<typeof alarmEditedSchema>;
 
 export const alarmListSchema = z.object({

@@ -298,7 +298,7 @@ class PatchAlarmResult(TypedDict):
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]
-    hook: NotRequired[AlarmHook]
+    hook: NotRequired[CreatedAlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
     backfill_left: NotRequired[AlarmBackfillLeft]

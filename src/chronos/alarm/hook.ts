@@ -52,11 +52,11 @@ export function hookViewOf(
   return path === undefined ? undefined : { address: `${publicUrl}${path}`, verify: hookSchemeOf(alarm)! };
 }
 
-/** The secret that senders sign with, if chronosd made it; a secret address needs none. */
+/** The secret that senders sign with, if chronosd made it; a secret address and other sources need none. */
 export function madeSecretOf(alarm: Pick<Alarm, 'kind' | 'options'>): string | undefined {
   const { event, hook_secret } = optionsOf(alarm);
-  const isGiven = event?.source === 'webhook' && event.secret !== undefined;
-  return isGiven || isSubscription(event) || hookSchemeOf(alarm) === 'path' ? undefined : hook_secret;
+  if (event?.source !== 'webhook' || event.secret !== undefined) return undefined;
+  return hookSchemeOf(alarm) === 'path' ? undefined : hook_secret;
 }
 
 /** The alarm with a secret, if it takes webhooks and has none. */

@@ -14,6 +14,7 @@ import {
   alarmPreviewRequestSchema,
   RAW_ALARM_FIELDS,
 } from '../../wire/alarm.ts';
+import type { HookView } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { isByPerson } from '../../wire/set-by.ts';
@@ -61,6 +62,10 @@ type AnswerContext = WordContext & {
   readonly publicUrl: string | undefined;
 };
 
+/** The hook of an answer. @param secret that the answer shows */
+const hookWith = (secret: string | undefined, hook: HookView | undefined) =>
+  hook && { hook: { ...hook, ...(secret !== undefined && { secret }) } };
+
 /** @param words when the request's time in words is read */
 function created(
   state: AlarmState,
@@ -70,7 +75,6 @@ function created(
 ): AlarmCreated {
   const next = nextFireAt(state);
   const reading = readingOf(state.alarm, timezone, words);
-  const hook = hookViewOf(state.alarm, publicUrl);
   const secret = deduped ? undefined : madeSecretOf(state.alarm);
   return {
     id: state.alarm.id,
@@ -78,7 +82,7 @@ function created(
     status: state.alarm.status,
     deduped,
     ...(reading && { reading }),
-    ...(hook && { hook: { ...hook, ...(secret !== undefined && { secret }) } }),
+    ...hookWith(secret, hookViewOf(state.alarm, publicUrl)),
   };
 }
 
@@ -362,11 +366,16 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const { check } = patch;
     if (check) await service.tryCheck?.({ user_id: caller.owner, check, by_person: isByPerson(author) });
     const hours = patch.when === undefined ? undefined : await service.hours?.();
-    const secret = newHookSecret();
+    const newSecret = newHookSecret();
+    let secret: string | undefined;
     const drafted: Transition = (before) => {
       refuseStartByClients(author, before);
       const edited = editAlarm(before, patch, now, { ...limits, author, hours }, calendars);
-      return { ...edited, alarm: withSecretOfEdit(before.alarm, edited.alarm, secret) };
+      const alarm = withSecretOfEdit(before.alarm, edited.alarm, newSecret);
+      const made = madeSecretOf(alarm);
+      // It may be older than the edit, and never shown: in a secret address, or beside a secret that the owner gave.
+      secret = made === madeSecretOf(before.alarm) ? undefined : made;
+      return { ...edited, alarm };
     };
     const undo =
       ({ alarm }: AlarmState): Transition =>
@@ -381,7 +390,8 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
       : await change(c, caller, edit);
     const reading =
       patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours, calendars });
-    return sendOk(c, { ...viewAlarm(state, service), ...(reading && { reading }) });
+    const view = viewAlarm(state, service);
+    return sendOk(c, { ...view, ...hookWith(secret, view.hook), ...(reading && { reading }) });
   });
 
   // Cancelling is always admitted, because it frees storage.

@@ -131,6 +131,10 @@ describe('reveille alarm set', () => {
       beat,
       /expects a call of its address every 1 d \(grace 1 h\)\n {2}address .*\(the address is the secret\)/,
     );
+    const [, id = ''] = /^Set (\S+)/.exec(beat)!;
+    const edited = await house.run('alarm', 'edit', id, '--on', 'webhook');
+    assert.match(edited, /^ {2}secret +whsec_\S+ \(shown only now\)$/m);
+    assert.doesNotMatch(await house.run('alarm', 'show', id), /whsec_/);
     const { status, stderr } = await reveille(house.home.path, [
       'alarm',
       'set',

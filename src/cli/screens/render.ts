@@ -14,7 +14,7 @@ import type { Conditions } from '../../kit/phrase/conditions.ts';
 import { seriesText, shortSeriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
 import { recurrenceText } from '../../kit/recurrence/recurrence-text.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
-import type { AlarmCreated, AlarmPreview, AlarmView, FireView } from '../../wire/alarm.ts';
+import type { AlarmCreated, AlarmEdited, AlarmPreview, AlarmView, FireView, HookMade } from '../../wire/alarm.ts';
 import { type FieldsWith, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
 import type { HookView, ObjectField } from '../../wire/conditions.ts';
 import { plainError } from '../../wire/fire.ts';
@@ -88,17 +88,15 @@ export type FiresRead = {
   readonly assumed?: string | undefined;
 };
 
+const SHOWN_ONCE = '(shown only now)';
+
 /** The address of webhooks, and the secret, which is shown once. @param base the public listener, where it is known */
-export function hookLines(
-  hook: (HookView & { readonly secret?: string | undefined }) | undefined,
-  base: string | undefined,
-  look: Reader,
-): string[] {
+export function hookLines(hook: HookMade | undefined, base: string | undefined, look: Reader): string[] {
   if (hook === undefined) return [];
   const { secret } = hook;
   return [
     `${INDENT}address ${hookAddress(hook, base)} ${look.paint('dim', `(${senderText(hook)})`)}`,
-    ...(secret === undefined ? [] : [`${INDENT}secret  ${secret} ${look.paint('dim', '(shown only now)')}`]),
+    ...(secret === undefined ? [] : [`${INDENT}secret  ${secret} ${look.paint('dim', SHOWN_ONCE)}`]),
   ];
 }
 
@@ -337,8 +335,8 @@ function firesRow({ kind, next_fire_at: next, waiting_events: events }: AlarmVie
 /** What the computer of the reader knows beside the alarm: names of other alarms, and the public listener. */
 export type Beside = { readonly nameOf?: NameOfAlarm; readonly base?: string | undefined };
 
-/** The output of `alarm show` about the alarm itself. */
-export function renderAlarm(alarm: AlarmView, look: Reader, { nameOf, base }: Beside = {}): string[] {
+/** The output of `alarm show` about the alarm itself, and of `alarm edit`, with the secret that an edit has made. */
+export function renderAlarm(alarm: AlarmEdited, look: Reader, { nameOf, base }: Beside = {}): string[] {
   const { hook } = alarm;
   const rows = facts(
     [
@@ -351,6 +349,7 @@ export function renderAlarm(alarm: AlarmView, look: Reader, { nameOf, base }: Be
       ['backfill', backfillText(alarm, look)],
       ...[...FIRST_ROWS, ...LAST_ROWS].map((name) => fieldRow(alarm, name, look, nameOf)),
       ['address', hook && `${hookAddress(hook, base)} (${senderText(hook)})`],
+      ['secret', hook?.secret && `${hook.secret} ${SHOWN_ONCE}`],
       ['set', instantText(alarm.created_at, look)],
       ['set by', alarm.set_by && authorText(alarm.set_by)],
       ['has fired', timesFired(alarm, look)],

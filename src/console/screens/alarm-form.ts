@@ -7,7 +7,7 @@ import { calendarTime } from '../../kit/clock/local-time.ts';
 import { randomSecret } from '../../kit/identity/secrets.ts';
 import { waitText } from '../../kit/phrase/condition-text.ts';
 import { PhraseError, type Reading } from '../../kit/phrase/reading.ts';
-import type { AlarmView } from '../../wire/alarm.ts';
+import type { AlarmView, HookMade } from '../../wire/alarm.ts';
 import {
   ALARM_FIELDS,
   type AlarmKind,
@@ -341,6 +341,10 @@ async function timeIn({ when, zone, holidays }: Draft, { backend, here }: TypedR
   return { time: { kind: kindOf(reading), ...scheduleOf(reading) }, said: `fires ${times}, ${shownIn}` };
 }
 
+/** The secret that the answer to a create or an edit shows, as a sentence after others. */
+const secretText = (hook: HookMade | undefined) =>
+  hook?.secret === undefined ? '' : ` The sender signs with ${hook.secret}, which is shown only now.`;
+
 /** `POST alarms/new`. */
 export async function setAlarm(request: RequestContext): Promise<Page | Redirect> {
   const context = await typed(request);
@@ -361,8 +365,7 @@ export async function setAlarm(request: RequestContext): Promise<Page | Redirect
     };
     await checkNames(context, alarm);
     const { id, hook } = await alarms.createAlarm(alarm);
-    const secret = hook?.secret === undefined ? '' : ` The sender signs with ${hook.secret}, which is shown only now.`;
-    context.session.messages.success(`Alarm created. It ${said}.${secret}`, async () => {
+    context.session.messages.success(`Alarm created. It ${said}.${secretText(hook)}`, async () => {
       await alarms.cancelAlarm(id);
       return 'The new alarm is cancelled.';
     });
@@ -438,10 +441,11 @@ export async function editAlarm(request: RequestContext): Promise<Page | Redirec
       return { to: `alarms/${id}` };
     }
     await checkNames(context, changes);
-    await alarms.patchAlarm(id, changes);
-    context.session.messages.success(`Changed: ${Object.keys(changes).join(', ')}.`, async () => {
-      await alarms.patchAlarm(id, back);
-      return 'The change is undone.';
+    const { hook } = await alarms.patchAlarm(id, changes);
+    const names = Object.keys(changes).join(', ');
+    context.session.messages.success(`Changed: ${names}.${secretText(hook)}`, async () => {
+      const undone = await alarms.patchAlarm(id, back);
+      return `The change is undone.${secretText(undone.hook)}`;
     });
     return { to: `alarms/${id}` };
   } catch (thrown) {

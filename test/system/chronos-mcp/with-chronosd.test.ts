@@ -139,6 +139,15 @@ describe('the client and the tools with a real chronosd', () => {
     assert.equal((await client.getAlarm(id)).status, 'active');
   });
 
+  test('alarm_set shows the secret that an edit makes, also with an action', async () => {
+    const set = await callTool('alarm_set', '{"expect":{"every":"PT1H"},"wake_message":"x"}');
+    const { id } = set.data;
+    const event = '"event":{"source":"webhook"}';
+    const { data } = await callTool('alarm_set', `{"alarm_id":"${id}",${event},"action":"pause"}`);
+    assert.equal(data.status, 'paused');
+    assert.match(data.hook.secret, /^whsec_/);
+  });
+
   test('edit, pause, resume, trigger and the ledger work through the client', { timeout: 30_000 }, async () => {
     const payload = new RawJson(PAYLOAD);
     const { id } = await client.createAlarm({ kind: 'cron', cron_expr: '@yearly', wake_message: 'x', payload });

@@ -68,6 +68,31 @@ test("GitHub's signature, form bodies, and redeliveries", async (t) => {
   assert.equal(event!.data, '{"event":"push","delivery":"d1","body":{"ref":"main"}}');
 });
 
+test('an edit shows the secret that it makes, once', async (t) => {
+  const { set, send, signed, ada } = await createHookBench(t);
+  const edit = async ({ id }: Created, body: object) => {
+    const { data, status, text } = await ada.call('PATCH', `/v1/alarms/${id}`, { body });
+    assert.equal(status, 200, text);
+    return data as Created;
+  };
+  const event = { source: 'webhook', repeat: 'always' };
+  const given = { ...event, secret: 'a-secret-of-the-sender' };
+  for (const earlier of [{ event: { ...event, verify: 'path' } }, { expect: { every: 'PT1H' } }, { event: given }]) {
+    const alarm = await set(earlier);
+    assert.equal(alarm.hook.secret, undefined);
+    const edited = await edit(alarm, { event });
+    assert.match(edited.hook.secret!, /^whsec_/);
+    assert.equal((await send(edited.hook.address, '{}', signed(edited, '{}'))).status, 200);
+    const { secret: _, ...shown } = edited.hook;
+    assert.deepEqual((await edit(alarm, { event: { ...event, verify: 'github' } })).hook, {
+      ...shown,
+      verify: 'github',
+    });
+    assert.deepEqual((await edit(alarm, { label: 'x' })).hook, { ...shown, verify: 'github' });
+    assert.equal((await edit(alarm, { event: given })).hook.secret, undefined);
+  }
+});
+
 test('an address of an unknown, ended or other alarm takes nothing', async (t) => {
   const { set, send, signed, ada } = await createHookBench(t);
   const alarm = await set({ event: { source: 'webhook' } });

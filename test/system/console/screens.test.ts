@@ -372,6 +372,15 @@ describe('the screens of the console', () => {
     await form.click('text=Save');
     assert.match((await form.textContent('[role=status]')) ?? '', /Changed: check, event/);
     assert.doesNotMatch((await form.textContent('.detail .facts')) ?? '', /Checks|if \/body/);
+    for (const [on, shown] of [
+      ['webhook:path', /Changed: event\.(?! The sender)/],
+      ['github', /Changed: event\. The sender signs with whsec_\S+, which is shown only now/],
+    ] as const) {
+      await form.click('#act-edit');
+      await form.fill('#on', on);
+      await form.click('text=Save');
+      assert.match((await form.textContent('[role=status]')) ?? '', shown);
+    }
     await form.click('.top nav >> text=Upcoming');
     assert.match(
       (await form.textContent('main')) ?? '',
