@@ -60,8 +60,6 @@ const [PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR] = [-32_700, -32_600, -32_000]
 
 /** `Retry-After` when the issuer does not answer. */
 const RETRY_SECONDS = '5';
-/** `Retry-After` when an extension refuses a message because of a rate limit, which counts per minute. */
-const EXHAUSTED_RETRY_SECONDS = '60';
 /** How often the token of an open stream is checked again, milliseconds. */
 const RECHECK_MS = 5000;
 const REPORT_EVERY_MS = 60_000;
@@ -215,8 +213,8 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     // The answer may begin before the extension has decided.
     const bytes = await answer.arrayBuffer();
     if (message.exhausted) {
-      const { code, message: why, data } = message.exhausted;
-      const headers = { 'retry-after': EXHAUSTED_RETRY_SECONDS };
+      const { code, message: why, data, retryAfterSeconds } = message.exhausted;
+      const headers = { ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }) };
       return refuse('over_share', rpcError(429, code, why, { id: idOf(body), headers, data }));
     }
     count('answered');

@@ -33,7 +33,13 @@ export type RemoteMessage = {
   /** The source text of `params.arguments`, so that numbers keep all digits; `{}` without arguments. */
   readonly argumentsText: string;
   /** Set by an extension that refuses the message because of a limit: the answer is then 429. */
-  exhausted?: { readonly code: number; readonly message: string; readonly data?: unknown };
+  exhausted?: {
+    readonly code: number;
+    readonly message: string;
+    readonly data?: unknown;
+    /** Absent when time alone does not help. */
+    readonly retryAfterSeconds?: number | undefined;
+  };
 };
 
 /** Further methods and capabilities of the servers, such as events. */

@@ -17,7 +17,7 @@ export type PageLook = {
 export const SCOPE_TEXT: Readonly<Record<RemoteScope, string>> = {
   'alarms:read': 'See your alarms, with their messages',
   'alarms:write': 'Set, change and cancel alarms, which start your agent',
-  'time:read': 'See how long you have worked, and when you take breaks',
+  'time:read': 'See and record your work sessions, and when you take breaks',
   'intents:read': 'See the tasks of your agent, and their results',
   'agent:ask': 'Send messages to your agent, which answers with its tools and its memory',
 };

@@ -9,7 +9,7 @@ export const HOOK_HEADERS = [
   ...(['x-hub-signature-256', 'x-github-event', 'x-github-delivery'] as const),
 ] as const;
 
-/** What a program may report at a heartbeat's address besides success: as healthchecks.io has it, or its exit status. */
+/** What a program may report at a heartbeat's address: a signal of healthchecks.io, or its exit status. */
 export const HEARTBEAT_SIGNALS = /^(?:start|log|fail|\d{1,3})$/;
 
 export const hookRecordedSchema = z.object({

@@ -113,6 +113,29 @@ test('a subscription is renewed, survives a restart of either side, and redelive
     });
 });
 
+test('events that a server has deleted before it is subscribed to again are a gap', async (t) => {
+  const server = await startEventServer(t, { ttlMs: 11_000 });
+  const { set, woken } = await open(t, server);
+  await set({ delivery: 'webhook' });
+  await subscribed(server);
+  await server.emit('one', {});
+  await eventually('the first has woken', () => woken().length === 1);
+  server.subscriptions.clear();
+  server.state.oldest = 2;
+  await server.emit('deleted', {});
+  await eventually('the gap has woken', () => woken().length === 2);
+  await server.emit('two', {});
+  await eventually('the next has woken', () => woken().length === 3);
+  assert.deepEqual(
+    woken().map(({ eventId, truncated }) => [eventId, truncated]),
+    [
+      ['one', undefined],
+      [undefined, true],
+      ['two', undefined],
+    ],
+  );
+});
+
 test('a filter, a gap, an event of 256 KiB, a wrong signature, and the end of a subscription', async (t) => {
   const server = await startEventServer(t);
   const { set, woken, daemons, front } = await open(t, server);

@@ -43,7 +43,10 @@ export function hookPathOf(alarm: Pick<Alarm, 'id' | 'owner' | 'kind' | 'options
   return `${HOOKS_ROOT}${name}${scheme === 'path' ? `.${hookTokenOf(secret)}` : ''}`;
 }
 
-/** The address of an alarm as its owner sees it; `undefined` for one that takes no webhooks, or only those of a server. */
+/**
+ * The address of an alarm as its owner sees it; `undefined` for one that takes no webhooks, or only those of an MCP
+ * server.
+ */
 export function hookViewOf(
   alarm: Pick<Alarm, 'id' | 'owner' | 'kind' | 'options'>,
   publicUrl = '',

@@ -22,7 +22,7 @@ const noSuchHook = () => new ReveilleError('not_found', 'no alarm has this addre
 const notProved = () =>
   new ReveilleError(
     'unauthorized',
-    'this address takes only requests with a valid signature of the secret that was given with it, and the current time',
+    'this address takes only requests with the current time and a valid signature of the secret that came with it',
   );
 
 /** @throws ReveilleError 413 */
@@ -75,7 +75,7 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     return sendOk(c, { recorded: fresh, known: 1 - fresh });
   }
 
-  /** What a server of MCP Events has posted. Its longest body is longer than an event may be, and is then only named. */
+  /** Records what a server of MCP Events has posted. An event beyond the limit of events is recorded without its data. */
   async function recordOfServer(c: HttpContext, alarm: Alarm, request: HookRequest): Promise<Response> {
     const { owner, id } = alarm;
     const message = subscriptionMessageOf(alarm, request);

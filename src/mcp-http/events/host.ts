@@ -67,13 +67,14 @@ export class EventsHost {
     this.#service?.note(message);
     for (const name of METHODS) {
       server.setRequestHandler(name, { params: ANY }, async (params, context) => {
-        const { eventsErrorOf, isExhausted } = await import('./protocol.ts');
+        const { eventsErrorOf, exhaustedOf } = await import('./protocol.ts');
         try {
           const { methods } = await this.#open();
           return await methods[name]!(params, message, context);
         } catch (thrown) {
           const error = eventsErrorOf(thrown);
-          if (isExhausted(error)) message.exhausted = error;
+          const exhausted = exhaustedOf(error);
+          if (exhausted) message.exhausted = exhausted;
           throw error;
         }
       });

@@ -1,6 +1,8 @@
 /** MCP Events on the wire (`io.modelcontextprotocol/events`, SEP-3415): names, error codes and secrets. */
 import { ProtocolError } from '@modelcontextprotocol/server';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import { isObject } from '../../wire/json.ts';
+import type { RemoteMessage } from '../servers.ts';
 
 /** Links a notification to the request of its stream. */
 export const SUBSCRIPTION_META = 'io.modelcontextprotocol/subscriptionId';
@@ -51,8 +53,12 @@ export function eventsErrorOf(thrown: unknown): ProtocolError {
   return new EventsError('InternalError', message, { retryable: thrown.retryable });
 }
 
-/** Whether a limit is reached, which over HTTP is 429. */
-export const isExhausted = ({ code }: ProtocolError): boolean => code === CODES.ResourceExhausted;
+/** The answer 429 over HTTP when a limit is reached: of a number, or of a rate by the minute. */
+export function exhaustedOf({ code, message, data }: ProtocolError): RemoteMessage['exhausted'] {
+  if (code !== CODES.ResourceExhausted) return undefined;
+  const isRate = isObject(data) && data.limit === 'challenges';
+  return { code, message, data, retryAfterSeconds: isRate ? 60 : undefined };
+}
 
 const SECRET = /^whsec_(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const [SECRET_LEAST_BYTES, SECRET_MOST_BYTES] = [24, 64];

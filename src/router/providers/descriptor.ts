@@ -3,8 +3,8 @@
  * flags, the facts for operators, and its construction. The command line and the registry read it; neither knows a
  * provider by name. To add a provider, write its descriptor and name it in `descriptors.ts`.
  *
- * A descriptor is loaded with each `reveille machine …`, so it imports nothing heavy: `create` loads the HTTP client, or
- * the provider itself.
+ * A descriptor is loaded with each `reveille machine …`, so it imports nothing heavy: `create` loads the HTTP client,
+ * or the provider itself.
  */
 import { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -121,7 +121,7 @@ export const variables = z
 /** Folders that a program may write in the sandbox, besides its working folder and the folders of its preset. */
 export const writable = z.array(argument.startsWith('/', 'must be an absolute path')).max(64).optional();
 
-/** What its agent may set by itself besides addresses and paths: commands as checks and as `run`. A person may set any. */
+/** What its agent may set besides addresses and paths: commands as checks and as `run`. A person may set any. */
 export const checks = z.enum(['commands']).optional();
 export const checksFlag: Flag = {
   usage: '--agent-checks <what>',

@@ -23,13 +23,20 @@ const pollSchema = z.object({
 type Mail = { eventId: string; subject: string };
 
 /** A server with one type of events, whose position is the number of events. */
-async function startMailServer(t: TestContext, { legacy = 'reject' as 'reject' | 'stateless', offers = true } = {}) {
+async function startMailServer(
+  t: TestContext,
+  { legacy = 'reject' as 'reject' | 'stateless', offers = true, announces = true } = {},
+) {
   const mails: Mail[] = [];
   const asked: { cursor?: string | null | undefined; authorization: string | undefined }[] = [];
-  const state = { oldest: 0, authorization: undefined as string | undefined, nextPollMs: 30_000 };
+  const state = {
+    ...{ oldest: 0, authorization: undefined as string | undefined, nextPollMs: 30_000 },
+    /** The HTTP status of every answer, in place of the answer. */
+    failsWith: undefined as number | undefined,
+  };
   const factory = () => {
     const extensions = { 'io.modelcontextprotocol/events': {} };
-    const capabilities = (offers ? { extensions, tools: {} } : { tools: {} }) as ServerCapabilities;
+    const capabilities = (announces ? { extensions, tools: {} } : { tools: {} }) as ServerCapabilities;
     const server = new McpServer({ name: 'mail', version: '1.0.0' }, { capabilities });
     if (!offers) return server;
     server.server.setRequestHandler('events/poll', { params: pollSchema }, async ({ name, cursor, maxEvents = 50 }) => {
@@ -52,7 +59,8 @@ async function startMailServer(t: TestContext, { legacy = 'reject' as 'reject' |
   const respond = getRequestListener((request) => handler.fetch(request));
   const server = createServer((request, response) => {
     state.authorization = request.headers.authorization;
-    void respond(request, response);
+    if (state.failsWith !== undefined) response.writeHead(state.failsWith).end();
+    else void respond(request, response);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => {
@@ -169,10 +177,34 @@ test('what cannot be asked is refused with the reason, and no secret is shown', 
   assert.equal(unauthorized.status, 401);
 });
 
-test('a server without events, one that is gone, and one that comes back', async (t) => {
-  const without = await startMailServer(t, { offers: false });
-  const { ask, mail } = await createMailbox(t, without.url);
-  assert.match((await ask(mail)).json.error.message, /the server mail does not offer events/);
+for (const legacy of ['reject', 'stateless'] as const)
+  test(`a server without events is refused, whatever it announces (legacy: ${legacy})`, async (t) => {
+    for (const announces of [false, true]) {
+      const server = await startMailServer(t, { legacy, offers: false, announces });
+      const { ask, mail } = await createMailbox(t, server.url);
+      const { status, json } = await ask(mail);
+      assert.equal(status, 400);
+      assert.match(json.error.message, /the server mail does not offer events/);
+    }
+  });
+
+test('a server that does not announce the extension may fail, and refuse, as any other', async (t) => {
+  const server = await startMailServer(t, { announces: false });
+  const { ask, look, mail } = await createMailbox(t, server.url);
+  const { seen } = await look();
+  for (const failsWith of [404, 500]) {
+    server.state.failsWith = failsWith;
+    const { status, json } = await ask(mail, seen);
+    assert.equal(status, 503);
+    assert.match(json.error.message, /the server mail cannot be asked/);
+  }
+  server.state.failsWith = undefined;
+  assert.match((await ask({ ...mail, name: 'other' })).json.error.message, /the server mail has refused: .*no event/);
+  server.mails.push({ eventId: 'again', subject: '' });
+  assert.equal((await look(seen)).events.length, 1);
+});
+
+test('a server that is gone, and comes back', async (t) => {
   const server = await startMailServer(t);
   const other = await createMailbox(t, server.url);
   const { seen } = await other.look();

@@ -147,6 +147,10 @@ describe('a person, a browser and an unmodified client', () => {
 
     await page.goto(await installation.address());
     await page.waitForURL(/\/upcoming$/);
+    const { id: alarmId } = set.structuredContent as { id: string };
+    await page.goto(page.url().replace(/upcoming$/, `alarms/${alarmId}`));
+    const shownAlarm = await page.innerText('main');
+    assert.ok(shownAlarm.includes('water the violets') && shownAlarm.includes(documents.host), shownAlarm);
     await page.click('footer >> text=Clients');
     await page.waitForSelector('h1:text("Clients")');
     assert.ok((await page.innerText('main')).includes(documents.host));
