@@ -6,9 +6,19 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import {
+  experimental_createMCPClient as createMCPClient,
+  experimental_createMCPEventWebhook as createWebhook,
+  type Experimental_MCPEventStore as EventStore,
+  type Experimental_MCPEventSubscription as StoredSubscription,
+} from '@ai-sdk/mcp';
+import { getRequestListener } from '@hono/node-server';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { z } from 'zod';
 import { createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
 import { systemClock, wait } from '../../../src/kit/clock/clock.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
@@ -17,7 +27,7 @@ import { ADMIN_TOKEN, clientOf, fixtureMachine, WAKE_TOKEN } from '../../../src/
 import { freePort, PROGRAM, START_LIMIT_MS } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { COMPILED } from '../../support/quick-start.ts';
-import { atEnd, temporaryFolder } from '../../support/temporary.ts';
+import { atEnd, listening, type Owner, temporaryFolder } from '../../support/temporary.ts';
 import { startIssuer } from '../mcp-http/mcp-http-bench.ts';
 import { newSecret } from './mcp-events-bench.ts';
 
@@ -29,6 +39,69 @@ const FIXTURE = fileURLToPath(new URL('./subscriber.fixture.ts', import.meta.url
 const TRANSPORT = 'transport-token-of-the-tests';
 const CHRONOS_ADMIN = 'admin-token-of-the-chronosd-of-the-tests';
 
+type Reached = { readonly url: string; readonly headers: { readonly authorization: string } };
+
+/** The official client, which polls. It connects again whenever the router was killed, and continues at its cursor. */
+function pollWithOfficialClient(owner: Owner, { url, headers }: Reached): string[] {
+  const schema = z.looseObject({ events: z.array(z.looseObject({ eventId: z.string() })), cursor: z.string() });
+  const seen: string[] = [];
+  const over = new AbortController();
+  let cursor: string | null = null;
+  const life = async () => {
+    const client = new Client({ name: 'test', version: '0' });
+    try {
+      await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
+      for (;;) {
+        const params = { name: 'alarm.due', cursor };
+        const answer = await client.request({ method: 'events/poll', params }, schema);
+        seen.push(...answer.events.map(({ eventId }) => eventId));
+        cursor = answer.cursor;
+        await wait(systemClock, 300, over.signal);
+      }
+    } finally {
+      await client.close().catch(() => {});
+    }
+  };
+  const polling = (async () => {
+    while (!over.signal.aborted) {
+      await life().catch(() => {});
+      await wait(systemClock, 100, over.signal).catch(() => {});
+    }
+  })();
+  atEnd(owner, async () => {
+    over.abort();
+    await polling;
+  });
+  return seen;
+}
+
+/** The client of the AI SDK and its handler of webhooks. */
+async function receiveWithAiSdk(owner: Owner) {
+  const subscriptions = new Map<string, StoredSubscription>();
+  const store: EventStore = {
+    get: async (key) => subscriptions.get(key),
+    getById: async (id) => [...subscriptions.values()].find((one) => one.id === id),
+    set: async (one) => void subscriptions.set(one.key, one),
+    update: async (key, patch) => void subscriptions.set(key, { ...subscriptions.get(key)!, ...patch }),
+    delete: async (key) => void subscriptions.delete(key),
+  };
+  const seen: string[] = [];
+  const webhook = createWebhook({ store, onEvent: async ({ event }) => void seen.push(event.eventId) });
+  const address = await listening(owner, createServer(getRequestListener((request) => webhook(request))));
+  return {
+    ...{ seen, host: new URL(address).host },
+    async subscribe({ url, headers }: Reached) {
+      const client = await createMCPClient({
+        transport: { type: 'http', url, headers },
+        experimental_events: { store },
+      });
+      const delivery = { mode: 'webhook', url: `${address}/events`, allowInsecureLocalhost: true } as const;
+      await client.experimental_events.subscribe({ name: 'alarm.due', delivery });
+      await client.close();
+    },
+  };
+}
+
 test(`${EVENTS} events arrive over ${KILLS} kills`, { timeout: 2 * LIMIT_MS }, async (t) => {
   const folder = temporaryFolder(t);
   const issuer = await startIssuer(t);
@@ -36,6 +109,7 @@ test(`${EVENTS} events arrive over ${KILLS} kills`, { timeout: 2 * LIMIT_MS }, a
     ...[await freePort(), await freePort(), await freePort(), await freePort()],
   ];
   const secret = newSecret();
+  const aiSdk = await receiveWithAiSdk(t);
   const file = join(folder, 'received.txt');
   for (const name of [file, `${file}.repeated`]) writeFileSync(name, '');
   const base = { PATH: process.env.PATH, HOME: folder, ...COMPILED };
@@ -62,7 +136,7 @@ test(`${EVENTS} events arrive over ${KILLS} kills`, { timeout: 2 * LIMIT_MS }, a
         ...{ ROUTER_CHRONOS_URL: chronosUrl, ROUTER_CHRONOS_TOKEN: TRANSPORT },
         ROUTER_CHRONOS_ADMIN_TOKEN: CHRONOS_ADMIN,
         ROUTER_MCP_ISSUERS: JSON.stringify([{ issuer: issuer.url, users }]),
-        ROUTER_MCP_CALLBACK_ALLOW: `127.0.0.1:${hookPort}`,
+        ROUTER_MCP_CALLBACK_ALLOW: `127.0.0.1:${hookPort},${aiSdk.host}`,
       },
       ready: routerUrl,
     },
@@ -114,6 +188,10 @@ test(`${EVENTS} events arrive over ${KILLS} kills`, { timeout: 2 * LIMIT_MS }, a
     return String(/sub_[0-9a-f]{32}/.exec(body)?.[0] ?? assert.fail(body));
   };
   const due = await subscribe('ada', 'alarm.due');
+  const bearer = await issuer.sign({ sub: 'ada', aud: `${publicUrl}/mcp/chronos`, scope: 'alarms:read' });
+  const reached = { url: `${publicUrl}/mcp/chronos`, headers: { authorization: `Bearer ${bearer}` } };
+  await aiSdk.subscribe(reached);
+  const polled = pollWithOfficialClient(t, reached);
   // A turn that a killed router leaves behind has failed.
   const ends = new Map([
     [await subscribe('bob', 'turn.finished'), 'finished'],
@@ -178,6 +256,17 @@ test(`${EVENTS} events arrive over ${KILLS} kills`, { timeout: 2 * LIMIT_MS }, a
     all.filter((one, at) => !expected.has(one) || all.indexOf(one) !== at),
     [],
     'nothing else, nothing twice, and no gap',
+  );
+  const dues = [...expected].filter((one) => one.endsWith(':due'));
+  const reachAll = (seen: readonly string[]) => () => dues.every((one) => seen.includes(one));
+  await eventually('the official client has polled them', reachAll(polled), LIMIT_MS);
+  assert.deepEqual(polled.toSorted(), dues.toSorted(), 'nothing else, and nothing twice');
+  await eventually('the AI SDK has received them', reachAll(aiSdk.seen), LIMIT_MS);
+  assert.deepEqual([...new Set(aiSdk.seen)].toSorted(), dues.toSorted());
+  const aiRepeated = aiSdk.seen.length - dues.length;
+  assert.ok(aiRepeated <= KILLS, `${aiRepeated} repetitions at the AI SDK`);
+  t.diagnostic(
+    `the official client polled ${polled.length} of ${dues.length}; the AI SDK received ${dues.length}, ${aiRepeated} of them again`,
   );
   const repeated = received(`${file}.repeated`).length;
   const failed = linesOf(file).filter((line) => line.endsWith(':failed')).length;
