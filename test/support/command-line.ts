@@ -86,6 +86,8 @@ export type RunningCommand = {
   outcome: Outcome;
   /** Resolves when `done` holds for the output, which is checked at each new piece. */
   until(done: (outcome: Outcome) => boolean): Promise<void>;
+  /** Writes a line to its standard input. */
+  type(line: string): void;
   end(signal: 'SIGINT' | 'SIGTERM' | 'SIGKILL'): Promise<Outcome>;
   /** Resolves when it has ended by itself. */
   ended: Promise<void>;
@@ -120,6 +122,7 @@ export function startReveille(
         child.once('close', () => reject(new Error(`it ended too early: ${JSON.stringify(outcome)}`)));
         check();
       }),
+    type: (line) => void child.stdin?.write(`${line}\n`),
     async end(signal) {
       child.kill(signal);
       await ended;

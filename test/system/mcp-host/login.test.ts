@@ -70,6 +70,17 @@ test('without a browser here the address is pasted, and only one of this sign-in
   assert.match(wrong.stderr, /the answer belongs to another sign-in/);
 });
 
+test('a pasted address signs in', async (t) => {
+  const { neo, home } = await bench(t);
+  const login = startReveille(t, home, ['neo', 'server', 'login', 'wiki', '--paste']);
+  await login.until(({ stdout }) => addressIn(stdout) !== undefined);
+  login.type(await consent(addressIn(login.outcome.stdout)!));
+  await login.ended;
+  assert.equal(login.outcome.status, 0, login.outcome.stderr);
+  assert.match(login.outcome.stdout, /Signed in at "wiki"/);
+  assert.deepEqual(JSON.parse((await neo('tools', '--json')).stdout).sign_in, []);
+});
+
 test('a server that needs sign-in is added after the sign-in at its address', async (t) => {
   const { home, neo, resource } = await bench(t);
   const add = ['server', 'add', 'docs', '--url', resource.url, '--read', 'look'];
