@@ -171,6 +171,11 @@ test('no turn and no notification is lost or repeated when each daemon is killed
   writeFileSync(join(at.workspace, 'go'), '');
   await night.finished('backup');
 
+  // A router that is killed between the start of a turn and its answer gets the wake again, half a minute later.
+  for (const name of LABELS)
+    await eventually(`the wake of ${name} is answered`, async () =>
+      (await night.fires(name)).some(({ outcome }) => outcome === 'delivered'),
+    );
   const ledger = await assertLedger(night, 'unknown');
   await assertTurns(night, ledger);
   await assertLog(night, ledger, 'unknown');
