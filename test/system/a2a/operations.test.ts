@@ -107,11 +107,19 @@ test('a stream has the task, the reply as it is written, and the end', async (t)
     const { tasks } = (await bench.rest('GET', '/tasks')).json;
     return tasks[0]?.status.state === 'TASK_STATE_WORKING' && tasks;
   });
-  bench.ada.say(turn, 'one ');
-  bench.ada.say(turn, 'two');
-  // The text is passed on before the end.
-  bench.ada.end(turn, 'one two');
-  const events = (await answer.text())
+  // The first words may be written before the agent's events are followed.
+  const writing = setInterval(() => bench.ada.say(turn, 'one '), 20);
+  t.after(() => clearInterval(writing));
+  let received = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of answer.body!) {
+    received += decoder.decode(chunk as Uint8Array, { stream: true });
+    if (bench.ada.turns[0]!.status === 'done' || !received.includes('artifactUpdate')) continue;
+    // The text is passed on before the end.
+    clearInterval(writing);
+    bench.ada.end(turn, 'one two');
+  }
+  const events = received
     .split('\n\n')
     .filter((event) => event.startsWith('data: '))
     .map((event) => JSON.parse(event.slice(6)));

@@ -31,8 +31,8 @@ before(async () => {
 });
 after(() => shared.end());
 
-/** One measurement may meet a busy computer. */
-const TRIES = 4;
+/** Some measurements may meet a busy computer. */
+const TRIES = 20;
 const LIMIT_MS = 200;
 
 /** Runs a measurement until it is within the limit. */
