@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { freePort } from '../test/support/postgres/server.ts';
+import { reservePort } from '../test/support/ports.ts';
 import { Unavailable } from './systems/system.ts';
 
 /** As durable as the others: a write is on disk before it is acknowledged. */
@@ -44,7 +44,7 @@ export class RedisServer {
   static async open(folder: string): Promise<RedisServer> {
     if (spawnSync('redis-server', ['--version']).status !== 0)
       throw new Unavailable('redis-server is not installed; install the package of your distribution');
-    const server = new RedisServer(folder, await freePort());
+    const server = new RedisServer(folder, await reservePort());
     await server.start();
     return server;
   }

@@ -9,8 +9,8 @@ import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { sliceAt } from '../../src/wire/json.ts';
 import { readNeo } from '../support/cluster/neo-reader.ts';
-import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
-import { eventually } from '../support/eventually.ts';
+import { PROGRAM } from '../support/cluster/processes.ts';
+import { eventually, eventuallyBy } from '../support/eventually.ts';
 
 /**
  * Mixed scripts, directions, planes and controls; spaces that trimming would remove, line ends that normalising would
@@ -38,7 +38,7 @@ before(async () => {
   firstDueAt = Date.now() + 5000;
   up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   createInterface({ input: up.stdout! }).on('line', (line) => rings.push(JSON.parse(line)));
-  await eventually('reveille up is ready', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventuallyBy(up, 'reveille up is ready', () => existsSync(join(home, 'run.json')));
   const early = neoRuns() && Date.now() < firstDueAt;
   assert.equal(early, false, 'Neo must not exist before an alarm fires');
 });

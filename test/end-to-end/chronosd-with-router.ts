@@ -25,6 +25,7 @@ import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../src/router/testing/benc
 import type { FireView } from '../../src/wire/alarm.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 import { eventually } from '../support/eventually.ts';
+import { reservePort } from '../support/ports.ts';
 import { atEnd, temporaryFolder } from '../support/temporary.ts';
 
 const TRANSPORT = 'transport-token-of-the-tests';
@@ -57,17 +58,23 @@ export async function openChronosdWithRouter(
   const router = await startRouter({
     openAgents: openAgentHost,
     config: parseRouterConfig({
-      ...{ ROUTER_PORT: '0', ROUTER_DATA_DIR: join(folder, 'router'), ROUTER_ORPHAN_SECONDS: '0' },
+      ...{
+        ROUTER_PORT: '0',
+        ROUTER_PUBLIC_PORT: '0',
+        ROUTER_DATA_DIR: join(folder, 'router'),
+        ROUTER_ORPHAN_SECONDS: '0',
+      },
       ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN, ...routerSettings },
     }),
     sandbox,
     ...{ clock: systemClock, log: silentLogger, version: '0.0.0', environment, servicesOf },
     chronosUrl: () => chronosUrl,
   });
+  const chronosPort = await reservePort();
   const openChronos = async () => {
     chronos = await startChronos({
       config: parseChronosConfig({
-        CHRONOS_PORT: chronosUrl === undefined ? '0' : new URL(chronosUrl).port,
+        CHRONOS_PORT: String(chronosPort),
         CHRONOS_DATA_DIR: join(folder, 'chronos'),
         ...{ CHRONOS_TOKEN: TRANSPORT, CHRONOS_WAKE_TOKEN: WAKE_TOKEN, CHRONOS_DEV: '1' },
         CHRONOS_AGENT_AUTH_SECRET: 'a secret for principals, kept over restarts',

@@ -11,9 +11,9 @@ import { createRouterClient } from '../../src/router/client.ts';
 import { ownerOf } from '../../src/wire/did.ts';
 import { formatInstant } from '../../src/wire/rfc3339.ts';
 import { Daemon } from '../support/cluster/daemon.ts';
-import { freePort } from '../support/cluster/processes.ts';
 import { startReveille } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
+import { reservePort } from '../support/ports.ts';
 import { atEnd } from '../support/temporary.ts';
 import { needs } from '../support/tools.ts';
 import {
@@ -45,7 +45,7 @@ async function startDaemons(t: TestContext, at: NightHome, model: Model, page: {
   const secrets = loadOrMakeSecrets(at.home);
   const label = loadOrMakeLabel(at.home);
   loadOrCreateKey(at.home.keyFile);
-  const [chronosPort, routerPort, publicPort] = [await freePort(), await freePort(), await freePort()];
+  const [chronosPort, routerPort, publicPort] = [await reservePort(), await reservePort(), await reservePort()];
   const chronosUrl = `http://127.0.0.1:${chronosPort}`;
   const routerUrl = `http://127.0.0.1:${routerPort}`;
   const env = { REVEILLE_HOME: at.home.path, ...secrets };

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { generateKey } from '../../src/kit/identity/keys.ts';
 import { Daemon } from '../support/cluster/daemon.ts';
-import { freePort } from '../support/cluster/processes.ts';
 import { type Outcome, reveille } from '../support/command-line.ts';
+import { reservePort } from '../support/ports.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
 import { sharedOwner, temporaryFolder } from '../support/temporary.ts';
 
@@ -32,7 +32,7 @@ const modeOf = (file: string) => statSync(file).mode & 0o777;
 before(async () => {
   postgres = await startPostgres();
   const names = ['CHRONOS_PORT', 'ROUTER_PORT', 'ROUTER_PUBLIC_PORT', 'EXECUTOR_PORT'];
-  ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, String(await freePort())])));
+  ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, String(await reservePort())])));
 });
 after(async () => {
   await Promise.all(daemons.map((daemon) => daemon.end()));

@@ -16,7 +16,7 @@ import { calling, modelEndpoint, type Script, saying } from '../../src/kit/model
 import { openEnvelope } from '../../src/wire/envelope.ts';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { reveille } from '../support/command-line.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, eventuallyBy } from '../support/eventually.ts';
 import { atEnd, listening, temporaryFolder } from '../support/temporary.ts';
 import { needs } from '../support/tools.ts';
 import { balancesOf } from '../system/rail/executor-process.ts';
@@ -96,7 +96,7 @@ async function startUp(t: TestContext, home: string, more: Record<string, string
     await exited;
   };
   atEnd(t, end);
-  await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventuallyBy(up, 'up is there', () => existsSync(join(home, 'run.json')));
   /** The output of a command, a JSON value for each line. */
   const run = async <T>(...commandArgs: string[]): Promise<T[]> => {
     const { status, stdout, stderr } = await reveille(home, [...commandArgs, '--json'], { env: ports });

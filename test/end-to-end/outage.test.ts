@@ -9,7 +9,7 @@ import { type TestContext, test } from 'node:test';
 import { modelEndpoint, type Script, saying } from '../../src/kit/model/testing/model-endpoint.ts';
 import { PROGRAM } from '../support/cluster/processes.ts';
 import { reveille } from '../support/command-line.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, eventuallyBy } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const WORDS = 'Look at the build';
@@ -52,7 +52,9 @@ test('a wake during an outage of the endpoint has its turn once, after the outag
     return { status, stdout, stderr };
   };
   const first = startUp(t, env);
-  await eventually('the welcome alarm is set', () => /welcome alarm/.test(first.text()));
+  await eventuallyBy(first.child, 'the welcome alarm is set', () => /welcome alarm/.test(first.text()), {
+    output: first.text,
+  });
   const set = await run('alarm', 'set', WORDS, '--in', '1s', '--label', 'build', '--json');
   assert.equal(set.status, 0, set.stderr);
   const { id } = JSON.parse(set.stdout);

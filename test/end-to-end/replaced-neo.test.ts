@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { type Outcome, reveille } from '../support/command-line.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, eventuallyBy } from '../support/eventually.ts';
 
 const PORTS = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
 
@@ -23,7 +23,7 @@ async function startUp(t: TestContext, home: string) {
   const fires: FireLine[] = [];
   createInterface({ input: up.stdout }).on('line', (line) => fires.push(JSON.parse(line)));
   t.after(() => up.kill('SIGKILL'));
-  await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventuallyBy(up, 'up is there', () => existsSync(join(home, 'run.json')));
   return {
     rings: fires,
     async end(): Promise<void> {

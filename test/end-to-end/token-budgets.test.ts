@@ -1,4 +1,5 @@
 /** Budgets in tokens: chronosd, a router and Neo with a scripted model, under one clock. */
+
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -20,6 +21,7 @@ import type { AlarmView } from '../../src/wire/alarm.ts';
 import type { Budget } from '../../src/wire/budget.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 import { eventually } from '../support/eventually.ts';
+import { reservePort } from '../support/ports.ts';
 import { atEnd, temporaryFolder } from '../support/temporary.ts';
 
 const SECOND = 1000;
@@ -35,11 +37,12 @@ async function openInstallation(t: TestContext, budget: Budget | undefined, ...s
   const endpoint = await modelEndpoint(t, ...scripts);
   let router: RunningRouter | undefined;
   let chronosd: RunningChronos | undefined;
+  const [routerPort, chronosPort] = [String(await reservePort()), String(await reservePort())];
   const openRouter = async () => {
     router = await startRouter({
       openAgents: openAgentHost,
       config: parseRouterConfig({
-        ROUTER_PORT: router === undefined ? '0' : String(router.port),
+        ROUTER_PORT: routerPort,
         ROUTER_DATA_DIR: join(folder, 'router'),
         ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN, ROUTER_PUBLIC_PORT: '0' },
       }),
@@ -50,7 +53,7 @@ async function openInstallation(t: TestContext, budget: Budget | undefined, ...s
   const openChronos = async () => {
     chronosd = await startChronos({
       config: parseChronosConfig({
-        CHRONOS_PORT: chronosd === undefined ? '0' : new URL(chronosd.url).port,
+        CHRONOS_PORT: chronosPort,
         CHRONOS_DATA_DIR: join(folder, 'chronos'),
         ...{ CHRONOS_DEV: '1', CHRONOS_WAKE_TOKEN: WAKE_TOKEN },
         CHRONOS_AGENT_AUTH_SECRET: 'a secret for principals, kept over restarts',

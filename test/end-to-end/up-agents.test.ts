@@ -5,7 +5,6 @@
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -16,7 +15,8 @@ import { type TestContext, test } from 'node:test';
 import { probeBubblewrap } from '../../src/kit/process/bubblewrap.ts';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { reveille } from '../support/command-line.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, eventuallyBy } from '../support/eventually.ts';
+import { reservePort } from '../support/ports.ts';
 import { installAgent } from '../support/stand-ins/agents/executable.ts';
 
 const LIMIT_MS = 2 * START_LIMIT_MS;
@@ -52,7 +52,7 @@ async function startUp(t: TestContext, home: string, more: NodeJS.ProcessEnv = {
     await exited;
   };
   t.after(() => kill('SIGTERM'));
-  await eventually('up greets', () => output.includes('Ctrl-C'), LIMIT_MS);
+  await eventuallyBy(child, 'up greets', () => output.includes('Ctrl-C'), { limitMs: LIMIT_MS });
   return { home, work, said: () => output, kill };
 }
 
@@ -190,11 +190,11 @@ test('the reply that a daemon of the user reports later is shown in the same ter
 
 test('a Neo that an earlier "up" left running is not shown as asleep', async (t) => {
   const home = temporaryHome(t);
-  // So that Neo's environment is the same at each start. The port is below the range that the system assigns.
+  // So that Neo's environment is the same at each start.
   const same = {
     NEO_EXECUTOR_URL: 'http://127.0.0.1:9',
     NEO_EXECUTOR_TOKEN: 'never-asked-for-in-this-test',
-    CHRONOS_PORT: String(randomInt(20_000, 32_000)),
+    CHRONOS_PORT: String(await reservePort()),
   };
   const first = await startUp(t, home, same);
   assert.match(first.said(), /neo +asleep/);

@@ -5,9 +5,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
+import { PROGRAM } from '../support/cluster/processes.ts';
 import { type Outcome, reveille } from '../support/command-line.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, eventuallyBy } from '../support/eventually.ts';
 import { startStandInNtfy } from '../support/stand-ins/ntfy.ts';
 
 const PORTS = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
@@ -31,7 +31,7 @@ async function startUp(t: TestContext, home: string, more: Record<string, string
     output += text;
   });
   t.after(() => up.kill('SIGKILL'));
-  await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventuallyBy(up, 'up is there', () => existsSync(join(home, 'run.json')));
   const record = JSON.parse(readFileSync(join(home, 'run.json'), 'utf8')) as Record<string, string>;
   return {
     record,

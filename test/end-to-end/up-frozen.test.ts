@@ -16,7 +16,7 @@ import type { Check } from '../../src/cli/doctor/check.ts';
 import { buildProgram } from '../../src/cli/tree/program.ts';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { reveille } from '../support/command-line.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, eventuallyBy } from '../support/eventually.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'reveille-frozen-'));
 const env = {
@@ -170,10 +170,10 @@ let up: ChildProcess;
 
 before(async () => {
   up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
-  await eventually('up is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
+  await eventuallyBy(up, 'up is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')));
   // Until its own first alarm it waits for itself.
   const isStarted = async () => /welcome/.test((await reveille(home, ['alarm', 'list', '--all'], { env })).stdout);
-  await eventually('its welcome alarm is set', isStarted, START_LIMIT_MS);
+  await eventuallyBy(up, 'its welcome alarm is set', isStarted);
   writeFileSync(join(home, 'receipt.json'), '{}');
   writeFileSync(join(home, 'crontab'), '0 9 * * 1 echo hello\n');
   up.kill('SIGSTOP');

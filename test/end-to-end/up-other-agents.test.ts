@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { homeAt, readRun } from '../../src/cli/home/home.ts';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { reveille } from '../support/command-line.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, eventuallyBy } from '../support/eventually.ts';
 import { rounds } from '../support/random/random.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -38,7 +38,7 @@ test('another agent asks and sets an alarm, over kills of the whole process', as
       greeting += text;
       output += text;
     });
-    await eventually('up greets', () => greeting.includes('Ctrl-C'), LIMIT_MS);
+    await eventuallyBy(up, 'up greets', () => greeting.includes('Ctrl-C'), { limitMs: LIMIT_MS });
   };
   t.after(() => end('SIGTERM'));
   await start();

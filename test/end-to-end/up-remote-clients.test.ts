@@ -8,7 +8,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { homeAt, readLabel, readRun } from '../../src/cli/home/home.ts';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { reveille } from '../support/command-line.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, eventuallyBy } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { startIssuer } from '../system/mcp-http/mcp-http-bench.ts';
 
@@ -33,7 +33,7 @@ test('a remote client sets an alarm of this user, and every surface names the cl
     up.kill('SIGTERM');
     if (up.exitCode === null) await once(up, 'exit');
   });
-  await eventually('up greets', () => output.includes('Ctrl-C'), LIMIT_MS);
+  await eventuallyBy(up, 'up greets', () => output.includes('Ctrl-C'), { limitMs: LIMIT_MS });
   const home = homeAt(env.REVEILLE_HOME);
   const [user, url] = [readLabel(home)!, readRun(home)!.public_url!];
 

@@ -10,7 +10,7 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { reveille } from '../support/command-line.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, eventuallyBy } from '../support/eventually.ts';
 
 const run = promisify(execFile);
 const homes: string[] = [];
@@ -65,7 +65,7 @@ async function startUp(env: Record<string, string>): Promise<() => Promise<void>
     await closed;
   };
   try {
-    await eventually('up is there', () => existsSync(join(env.REVEILLE_HOME!, 'run.json')), START_LIMIT_MS);
+    await eventuallyBy(shell, 'up is there', () => existsSync(join(env.REVEILLE_HOME!, 'run.json')));
   } catch (error) {
     await end();
     throw error;
@@ -216,7 +216,9 @@ test('of simultaneous starts one succeeds, and the others report it', async () =
       assert.equal(loser.child.exitCode, 1);
       assert.match(loser.said(), /Reveille (already runs|is starting)/);
     }
-    await eventually('it is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
+    await eventuallyBy(winner!.child, 'it is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), {
+      output: winner!.said,
+    });
     assert.equal(recordIn(env).pid, winner!.child.pid);
   } finally {
     for (const { child } of starts) child.kill('SIGTERM');

@@ -1,5 +1,6 @@
 /** Waits for conditions. */
 import assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** The first checks follow quickly; later checks are rarer, because each may cost another process work. */
@@ -25,5 +26,45 @@ export async function eventually<T>(
     const waited = performance.now() - start;
     assert.ok(waited < limitMs, `not met within ${limitMs} ms: ${what}`);
     await delay(Math.min(Math.max(waited * PAUSE_MS.share, PAUSE_MS.least), PAUSE_MS.most));
+  }
+}
+
+/** How much of the output of a process that has ended a failure quotes, in characters. */
+const QUOTED = 2000;
+
+/**
+ * As {@link eventually}, for a condition that a process meets: fails as soon as the process has ended, with the end of
+ * its output.
+ *
+ * @param output what it has printed so far; by default what it prints on its piped stderr from now on
+ */
+export async function eventuallyBy<T>(
+  child: ChildProcess,
+  what: string,
+  check: () => T | undefined | false | Promise<T | undefined | false>,
+  { limitMs, output }: { limitMs?: number; output?: () => string } = {},
+): Promise<T> {
+  let heard = '';
+  const listen = (chunk: unknown) => {
+    heard += String(chunk);
+  };
+  if (!output) child.stderr?.on('data', listen);
+  try {
+    return await eventually(
+      what,
+      async () => {
+        // Asked first: the condition may hold because of what the process did before its end.
+        const hasEnded = child.exitCode !== null || child.signalCode !== null;
+        const found = await check();
+        if (hasEnded && (found === undefined || found === false))
+          assert.fail(
+            `the process ended (${child.signalCode ?? child.exitCode}) before this: ${what}\n${(output?.() ?? heard).slice(-QUOTED)}`,
+          );
+        return found;
+      },
+      limitMs,
+    );
+  } finally {
+    if (!output) child.stderr?.off('data', listen).resume();
   }
 }

@@ -22,6 +22,7 @@ import { type RunningRouter, startRouter } from '../../src/router/daemon.ts';
 import { formatInstant } from '../../src/wire/rfc3339.ts';
 import { VERSION } from '../../src/wire/version.ts';
 import { type Outcome, type RunOptions, reveille } from './command-line.ts';
+import { reservePort } from './ports.ts';
 import { atEnd, listening, type Owner, temporaryFolder } from './temporary.ts';
 
 /** An agent's daemon that is always on; `status` is its answer to a turn. */
@@ -92,7 +93,7 @@ export async function startInstallation(
         CHRONOS_ROUTER_WAKE_URL: `${router.url}/internal/wake`,
       }),
     });
-  const chronos = await openChronos(0);
+  const chronos = await openChronos(await reservePort());
   let latest = chronos;
   atEnd(owner, async () => {
     await latest.close();

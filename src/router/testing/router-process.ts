@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { eventually } from '../../../test/support/eventually.ts';
+import { eventuallyBy } from '../../../test/support/eventually.ts';
 import { COMPILED, LEAN } from '../../../test/support/quick-start.ts';
 import { atEnd } from '../../../test/support/temporary.ts';
 import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from './bench.ts';
@@ -29,6 +29,7 @@ export async function startRouterProcess(
       PATH: process.env.PATH,
       ...COMPILED,
       ROUTER_PORT: '0',
+      ROUTER_PUBLIC_PORT: '0',
       ROUTER_DATA_DIR: dataDir,
       ROUTER_WAKE_TOKEN: WAKE_TOKEN,
       ROUTER_ADMIN_TOKEN: ADMIN_TOKEN,
@@ -51,7 +52,9 @@ export async function startRouterProcess(
     child.kill('SIGTERM');
     await gone;
   });
-  const url = await eventually('the router prints its address', () => /http:\S+/.exec(output)?.[0]);
+  const url = await eventuallyBy(child, 'the router prints its address', () => /http:\S+/.exec(output)?.[0], {
+    output: () => logged,
+  });
   const kill = async () => {
     child.kill('SIGKILL');
     await gone;

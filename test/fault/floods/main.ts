@@ -6,6 +6,7 @@
  *
  * `--root` runs the chronosd of another checkout. One without these limits gets the same settings and ignores them.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -13,13 +14,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { json } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
 import { createChronosClient } from '../../../src/chronos/client.ts';
 import { type AgentIdentity, agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
+import { firstLine } from '../../support/cluster/processes.ts';
 
 const SECRETS = {
   CHRONOS_TOKEN: 'transport-token-of-the-flood',
@@ -76,7 +77,7 @@ async function start(): Promise<{ child: ChildProcess; url: string }> {
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const [line] = (await once(createInterface(child.stdout!), 'line')) as [string];
+  const line = await firstLine(child);
   return { child, url: (JSON.parse(line) as { url: string }).url };
 }
 const { child, url } = await start();

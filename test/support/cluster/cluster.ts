@@ -10,12 +10,13 @@ import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { randomSecret } from '../../../src/kit/identity/secrets.ts';
 import { openEnvelope } from '../../../src/wire/envelope.ts';
 import type { ReceiverRecorder } from '../../fault/checker/journal.ts';
+import { reservePort } from '../ports.ts';
 import { Daemon } from './daemon.ts';
 import { HouseDatabase } from './database.ts';
 import type { Engine } from './engine.ts';
 import { Links } from './links.ts';
 import { type NeoGet, readNeo } from './neo-reader.ts';
-import { freePort, PROGRAM } from './processes.ts';
+import { PROGRAM } from './processes.ts';
 import { SmallDisk } from './small-disk.ts';
 import { Targets, USUAL } from './targets.ts';
 import { type ClusterUser, killNeo, MACHINES, type MachineKind, type NeoUser } from './user.ts';
@@ -188,7 +189,7 @@ export class Cluster {
       latestWithin: (ms) => this.#machineClock?.latestWithin(ms) ?? Date.now(),
     });
 
-    const routerPort = await freePort();
+    const routerPort = await reservePort();
     this.#router = this.#makeDaemon('router', ['router'], routerPort, {
       ...this.#onMachineClock(),
       ROUTER_PORT: String(routerPort),
@@ -198,7 +199,7 @@ export class Cluster {
     });
     const wakePort = await this.links.lead('wake', routerPort);
     for (let n = 0; n < replicas; n++) {
-      const port = await freePort();
+      const port = await reservePort();
       this.#apiPorts.push(await this.links.lead('api', port));
       this.replicas.push(
         this.#makeDaemon(`chronosd-${n}`, ['chronosd'], port, {
@@ -258,7 +259,7 @@ export class Cluster {
       const spec = { command: [process.execPath, PROGRAM, 'neo'], env: { NEO_DATA_DIR: dataDir } };
       await this.#register(label, { provider: 'process', spec, token });
     } else {
-      const port = await freePort();
+      const port = await reservePort();
       user.daemon = this.#makeDaemon(`neo-${label}`, ['neo'], port, {
         ...this.#onMachineClock(),
         NEO_PORT: String(port),

@@ -1,5 +1,7 @@
 /** The PostgreSQL of a cluster: one server, or a primary with its synchronous standby. */
-import { freePort, type PostgresServer, startPostgres } from '../postgres/server.ts';
+
+import { reservePort } from '../ports.ts';
+import { type PostgresServer, startPostgres } from '../postgres/server.ts';
 import { promote, startStandby } from '../postgres/standby.ts';
 import type { Links } from './links.ts';
 import { pause } from './processes.ts';
@@ -37,7 +39,7 @@ export class HouseDatabase {
     const primary = await startPostgres(disk ? SMALL : {}, place);
     try {
       const name = await primary.createDatabase();
-      const standbyPort = wanted ? await freePort() : undefined;
+      const standbyPort = wanted ? await reservePort() : undefined;
       const standby =
         standbyPort === undefined ? undefined : await startStandby(primary, { synchronous: true, port: standbyPort });
       const hosts: string[] = [];

@@ -1,8 +1,9 @@
 /** Reads Neo's data through its API: starts Neo on the data and sends requests. */
 import { spawn } from 'node:child_process';
 import { openEnvelope } from '../../../src/wire/envelope.ts';
-import { eventually } from '../eventually.ts';
-import { freePort, PROGRAM, START_LIMIT_MS } from './processes.ts';
+import { eventuallyBy } from '../eventually.ts';
+import { reservePort } from '../ports.ts';
+import { PROGRAM } from './processes.ts';
 
 /** The source text of the `data` of a GET. */
 export type NeoGet = (path: string) => Promise<string>;
@@ -12,7 +13,7 @@ export async function readNeo<T>(
   { home, dataDir, token }: { home: string; dataDir: string; token: string },
   read: (get: NeoGet) => Promise<T>,
 ): Promise<T> {
-  const port = await freePort();
+  const port = await reservePort();
   const child = spawn(process.execPath, [PROGRAM, 'neo', '--json'], {
     env: {
       PATH: process.env.PATH,
@@ -32,7 +33,7 @@ export async function readNeo<T>(
         (answer) => answer.ok,
         () => false,
       );
-    await eventually('neo is ready', ready, START_LIMIT_MS);
+    await eventuallyBy(child, 'neo is ready', ready);
     return await read(async (path) => {
       const answer = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } });
       return openEnvelope(await answer.text(), answer.status, 'neo').text;

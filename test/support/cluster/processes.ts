@@ -1,6 +1,7 @@
 /** Starting real processes and waiting for them. */
-import { createServer } from 'node:net';
+import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 
 /** The program under test: the sources, unless a test of the package names the installed one. */
 export const PROGRAM =
@@ -9,12 +10,18 @@ export const START_LIMIT_MS = 60_000;
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (typeof address !== 'object' || address === null) throw new Error('no port');
-  return address.port;
+/**
+ * The first line that a process prints on its piped stdout, such as its address.
+ *
+ * @throws when it ends before, with the end of its piped stderr
+ */
+export function firstLine(child: ChildProcess): Promise<string> {
+  let errors = '';
+  child.stderr?.on('data', (chunk) => {
+    errors = (errors + chunk).slice(-2000);
+  });
+  return new Promise((resolve, reject) => {
+    createInterface({ input: child.stdout! }).once('line', resolve);
+    child.once('close', (status, signal) => reject(new Error(`the process ended (${signal ?? status}):\n${errors}`)));
+  });
 }

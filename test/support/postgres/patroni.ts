@@ -10,9 +10,9 @@ import pg from 'pg';
 import type { Engine } from '../cluster/engine.ts';
 import { type Net, NetSpaces, noNetSpaces } from '../cluster/net-spaces.ts';
 import { pause } from '../cluster/processes.ts';
+import { reservePort } from '../ports.ts';
 import { needs } from '../tools.ts';
 import { findBinaries, makeFolder } from './binaries.ts';
-import { freePort } from './server.ts';
 
 const NODES = 3;
 const DATABASE = 'reveille';
@@ -133,7 +133,7 @@ postgresql:
   }
 
   async #startProxy(): Promise<string> {
-    const port = await freePort();
+    const port = await reservePort();
     const servers = Array.from({ length: NODES }, (_, n) => {
       const address = this.#spaces.address(n, 'clients');
       return `  server node${n} ${address}:${POSTGRES_PORT} check port ${REST_PORT}`;

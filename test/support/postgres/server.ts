@@ -5,11 +5,11 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, chownSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { eventually } from '../eventually.ts';
+import { reservePort } from '../ports.ts';
 import { type Binaries, findBinaries, makeFolder, SHARED } from './binaries.ts';
 
 const USER = 'reveille';
@@ -37,17 +37,6 @@ function guard(folder: string): ChildProcess {
   guardian.unref();
   (guardian.stdin as unknown as { unref(): void }).unref();
   return guardian;
-}
-
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const listener = createServer().listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const address = listener.address();
-  listener.close();
-  await once(listener, 'close');
-  if (address === null || typeof address === 'string') throw new Error('the listener has no port');
-  return address.port;
 }
 
 function killIfThere(pid: number): void {
@@ -258,7 +247,7 @@ export async function startPostgres(
 ): Promise<PostgresServer> {
   const binaries = { ...(await findBinaries()), ...programs };
   const folder = makeFolder('reveille-postgres-', binaries.account, parent);
-  const port = await freePort();
+  const port = await reservePort();
   const server = new PostgresServer(folder, port, binaries);
   const isUsual = initdb.length === 0 && programs === undefined;
   await makeCluster(binaries, folder, server.dataFolder, initdb, isUsual ? SHARED : undefined);

@@ -2,8 +2,9 @@
 import { chmodSync, chownSync, cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
+import { reservePort } from '../ports.ts';
 import { findBinaries, makeFolder } from './binaries.ts';
-import { freePort, PostgresServer } from './server.ts';
+import { PostgresServer } from './server.ts';
 
 /** The files of a running cluster that must not be copied. */
 const OF_THE_PRIMARY = ['postmaster.pid', 'postmaster.opts'];
@@ -38,7 +39,7 @@ export async function startStandby(
 ): Promise<PostgresServer> {
   const binaries = await findBinaries();
   const folder = makeFolder('reveille-standby-', binaries.account);
-  const port = options.port ?? (await freePort());
+  const port = options.port ?? (await reservePort());
   const standby = new PostgresServer(folder, port, binaries);
   await copyCluster(primary, standby.dataFolder);
   writeFileSync(join(standby.dataFolder, 'standby.signal'), '');

@@ -2,9 +2,9 @@
  * A small executor for tests of its clients: docs/reference/api.md, "Executor" over real HTTP, with intents that a test controls,
  * and ways to misbehave. It plans and executes nothing.
  */
+
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { verifySignature } from '../../../src/kit/identity/keys.ts';
 import { testApprover } from '../../../src/kit/identity/testing/approver.ts';
 import { answerText } from '../../../src/wire/approver.ts';
@@ -24,6 +24,7 @@ import {
 import type { IntentEventType } from '../../../src/wire/intent-event.ts';
 import { parseJsonObject, RawJson } from '../../../src/wire/json.ts';
 import { parseOrThrow } from '../../../src/wire/validate.ts';
+import { reservePort } from '../ports.ts';
 
 /** A step of an intent that needs a person. `args` is JSON source text. */
 export type ScriptedGate = { nodeId: string; question: string; tool: string; args: string; options?: string[] };
@@ -125,7 +126,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
   const streams = new Map<ServerResponse, { user: unknown; id: string | null }>();
   const seen: string[] = [];
   let server: Server | undefined;
-  let port = 0;
+  const port = await reservePort();
   let made = 0;
 
   function notify(intent: Intent, event: IntentEventType): void {
@@ -331,7 +332,6 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
       const listening = createServer((request, response) => void handle(request, response));
       await new Promise<void>((resolve) => listening.listen(port, '127.0.0.1', resolve));
       server = listening;
-      port = (listening.address() as AddressInfo).port;
     },
   };
   await executor.start();

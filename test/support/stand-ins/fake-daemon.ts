@@ -1,9 +1,11 @@
 /**
  * An agent's daemon as it runs inside a fake container or virtual machine: real HTTP on an address that comes and goes.
  */
+
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { reservePort } from '../ports.ts';
 
 export type FakeDaemon = {
   /** Number of new starts; continuing a frozen daemon is not one. */
@@ -68,6 +70,7 @@ export function createFakeDaemon({ host, samePort }: FakeDaemonOptions): FakeDae
     async up() {
       thawed.resolve();
       if (server) return;
+      if (samePort && state.port === 0) state.port = await reservePort();
       server = listen().listen(samePort ? state.port : 0, host);
       await once(server, 'listening');
       state.port = (server.address() as AddressInfo).port;

@@ -17,9 +17,9 @@ import {
   saying,
   sendPiece,
 } from '../../../src/kit/model/testing/model-endpoint.ts';
-import { PROGRAM, START_LIMIT_MS } from '../../support/cluster/processes.ts';
+import { PROGRAM } from '../../support/cluster/processes.ts';
 import { reveille, startReveille } from '../../support/command-line.ts';
-import { eventually } from '../../support/eventually.ts';
+import { eventually, eventuallyBy } from '../../support/eventually.ts';
 import { watchCommand } from '../../support/pseudo-terminal.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { lacks, needs } from '../../support/tools.ts';
@@ -77,7 +77,7 @@ async function startUp(t: TestContext, more: Record<string, string>) {
     up.kill('SIGTERM');
     await exited;
   });
-  await eventually('up accepts requests', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventuallyBy(up, 'up accepts requests', () => existsSync(join(home, 'run.json')));
   const run = (cliArgs: string[], options: { env?: Record<string, string>; input?: string } = {}) =>
     reveille(home, cliArgs, { input: options.input ?? '', env: { ...env, ...options.env } });
   const done = async (...cliArgs: string[]) => {

@@ -3,14 +3,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
 import { createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
-import { freePort } from '../../../src/router/providers/process-provider.ts';
 import { ADMIN_TOKEN, clientOf, fixtureMachine, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
-import { PROGRAM } from '../../support/cluster/processes.ts';
+import { firstLine, PROGRAM } from '../../support/cluster/processes.ts';
+import { reservePort } from '../../support/ports.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
 const TOKEN = 'transport-token-of-this-test';
@@ -20,7 +19,7 @@ export async function checkProcesses(t: TestContext, settings: Readonly<Record<s
   const home = realpathSync(temporaryFolder(t));
   const work = join(home, 'work');
   mkdirSync(work);
-  const [routerPort, chronosPort] = [(await freePort(new Set()))!, (await freePort(new Set()))!];
+  const [routerPort, chronosPort] = [await reservePort(), await reservePort()];
   const env = {
     ...{ PATH: process.env.PATH, HOME: home, REVEILLE_HOME: join(home, '.reveille'), REVEILLE_LOG: 'error' },
     ...{ ROUTER_PORT: `${routerPort}`, ROUTER_PUBLIC_PORT: '0', ROUTER_ORPHAN_SECONDS: '30' },
@@ -34,7 +33,7 @@ export async function checkProcesses(t: TestContext, settings: Readonly<Record<s
   const start = async (name: 'router' | 'chronosd') => {
     const child = spawn(process.execPath, [PROGRAM, name, '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
     running.set(name, child);
-    await once(createInterface({ input: child.stdout }), 'line');
+    await firstLine(child);
   };
   const kill = async (name: 'router' | 'chronosd') => {
     const child = running.get(name)!;

@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { openState } from '../../../src/chronometric/state/open-state.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { firstLine } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -30,7 +30,7 @@ test("a person's message to Neo is a prompt, an alarm's is not, and neither wait
   neo.stderr.setEncoding('utf8').on('data', (text: string) => {
     log += text;
   });
-  const [line] = await once(createInterface({ input: neo.stdout }), 'line');
+  const line = await firstLine(neo);
   const { url } = JSON.parse(line) as { url: string };
   const send = async (body: object) => {
     const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };

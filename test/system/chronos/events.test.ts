@@ -19,6 +19,7 @@ import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { createLogger } from '../../../src/kit/log/log.ts';
 import type { ChronosEvent } from '../../../src/wire/chronos-event.ts';
 import { eventually } from '../../support/eventually.ts';
+import { reservePort } from '../../support/ports.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { createHttpBench, refused, TRANSPORT } from './http-bench.ts';
@@ -115,7 +116,7 @@ test('a stream has the alarms and fires of its owner in order, and of no other',
 });
 
 test('a stream resumes after a restart of chronosd at its last event', async (t) => {
-  const settings = { CHRONOS_DATA_DIR: temporaryFolder(t) };
+  const settings = { CHRONOS_DATA_DIR: temporaryFolder(t), CHRONOS_PORT: String(await reservePort()) };
   const first = await start(settings);
   const stream = await listen(clientOf(first.url));
   const merged = await listen(clientOf(first.url), { coalesceMs: 100 });
@@ -123,7 +124,7 @@ test('a stream resumes after a restart of chronosd at its last event', async (t)
   await stream.until('alarm.created');
   await merged.until('changed');
   await first.close();
-  const second = await start({ ...settings, CHRONOS_PORT: String(first.port) });
+  const second = await start(settings);
   t.after(() => second.close());
   // A connection of the first process may still be in the pool.
   const later = { kind: 'once', wake_message: 'after', delay_seconds: 600, idempotency_key: 'after' } as const;

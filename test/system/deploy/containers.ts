@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { eventually } from '../../support/eventually.ts';
 import type { InstalledPackage } from '../../support/package.ts';
-import { freePort } from '../../support/postgres/server.ts';
+import { reservePort } from '../../support/ports.ts';
 import { atEnd, type Owner, temporaryFolder } from '../../support/temporary.ts';
 
 export const DEPLOY = join(import.meta.dirname, '..', '..', '..', 'deploy');
@@ -95,7 +95,7 @@ export class Containers {
     { installed, database }: { installed: InstalledPackage; database: number },
   ): Promise<Containers> {
     const ports = new Map<number, number>([[5432, database]]);
-    for (const port of [8080, 8081, 8087, 8088, 9096]) ports.set(port, await freePort());
+    for (const port of [8080, 8081, 8087, 8088, 9096]) ports.set(port, await reservePort());
     return new Containers(owner, readCompose(variables, ports), installed);
   }
 

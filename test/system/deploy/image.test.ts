@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { VERSION } from '../../../src/wire/version.ts';
 import { eventually } from '../../support/eventually.ts';
 import { packedTarball } from '../../support/package.ts';
-import { freePort } from '../../support/postgres/server.ts';
+import { reservePort } from '../../support/ports.ts';
 import { startRegistry } from '../../support/stand-ins/registry.ts';
 import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 import { DEPLOY } from './containers.ts';
@@ -66,7 +66,7 @@ describe('the image, its steps performed in a namespace', { skip: whyNotBuilt() 
   });
 
   test('its daemon is healthy by its health check, and ends by its stop signal', async () => {
-    const port = String(await freePort());
+    const port = String(await reservePort());
     const secrets = ['TOKEN', 'AGENT_AUTH_SECRET', 'ADMIN_TOKEN', 'WAKE_TOKEN'].map((name) => [
       `CHRONOS_${name}`,
       randomBytes(24).toString('hex'),

@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { generateKey, loadOrCreateKey } from '../../../src/kit/identity/keys.ts';
 import { intentReceiptSchema } from '../../../src/wire/intent-receipt.ts';
+import { firstLine } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { COMPILED, LEAN } from '../../support/quick-start.ts';
 import { closeServer, listening, temporaryFolder } from '../../support/temporary.ts';
@@ -27,7 +27,7 @@ async function spawned(t: TestContext, folder: string, more: Record<string, stri
   });
   const exited = once(child, 'exit');
   t.after(() => child.kill('SIGKILL'));
-  const [line] = await once(createInterface({ input: child.stdout! }), 'line');
+  const line = await firstLine(child);
   return {
     child,
     ...JSON.parse(line),

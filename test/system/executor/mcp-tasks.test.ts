@@ -1,4 +1,5 @@
 /** `core_execute` over MCP: a real executor and ledger, the extension's own client, and clients that bend the protocol. */
+
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -14,6 +15,7 @@ import { modelEndpoint } from '../../../src/kit/model/testing/model-endpoint.ts'
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { asOperator } from '../../support/cluster/approval.ts';
 import { eventually } from '../../support/eventually.ts';
+import { reservePort } from '../../support/ports.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { balancesOf } from '../rail/executor-process.ts';
 import { COMPILER_MODEL, spender, TASK } from '../rail/spender.ts';
@@ -75,8 +77,11 @@ function speak(input: Writable, output: Readable): Connection {
 async function open(t: TestContext) {
   const folder = temporaryFolder(t);
   const endpoint = await modelEndpoint(t, spender);
-  const model = { EXECUTOR_MODEL: COMPILER_MODEL, EXECUTOR_MODEL_BASE_URL: endpoint.baseUrl };
-  let executor = await startedExecutor(t, folder, model);
+  const settings = {
+    ...{ EXECUTOR_MODEL: COMPILER_MODEL, EXECUTOR_MODEL_BASE_URL: endpoint.baseUrl },
+    EXECUTOR_PORT: String(await reservePort()),
+  };
+  let executor = await startedExecutor(t, folder, settings);
   const submitter = async (user: string, name: string) => {
     const { data } = await asOperator(executor.url, 'POST', '/submitters', { user, name });
     return (data as { token: string }).token;
@@ -96,9 +101,9 @@ async function open(t: TestContext) {
   return {
     folder,
     executor: () => executor,
-    async restart(port: string) {
+    async restart() {
       await executor.close();
-      executor = await startedExecutor(t, folder, { ...model, EXECUTOR_PORT: port });
+      executor = await startedExecutor(t, folder, settings);
     },
     submitter,
     connect,
@@ -188,11 +193,11 @@ test('the task of another submitter answers as if it did not exist, also to the 
 });
 
 test('a restart of the server and of the executor loses no task', async (t) => {
-  const { executor, restart, submitter, connect, ada } = await open(t);
+  const { restart, submitter, connect, ada } = await open(t);
   const token = await submitter('ada', 'client');
   const { taskId } = (await connect(token).request('tools/call', submit())).result;
   await ada().waiting(intentOf(taskId));
-  await restart(String(executor().port));
+  await restart();
   const { request, session } = connect(token);
   assert.match((await request('tasks/get', { taskId })).result.statusMessage, /waits for the user's approval/);
   const resumed = await session().resumeTask({

@@ -7,7 +7,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { type ChronosClient, createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
@@ -15,8 +14,9 @@ import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { eventsOf, fixtureMachine, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
 import { type RouterProcess, startRouterProcess } from '../../../src/router/testing/router-process.ts';
 import type { EventSource } from '../../../src/wire/conditions.ts';
-import { freePort, PROGRAM, pause } from '../../support/cluster/processes.ts';
+import { firstLine, PROGRAM, pause } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
+import { reservePort } from '../../support/ports.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
 const TOKEN = 'transport-token-of-the-looks';
@@ -27,7 +27,7 @@ type Event = { id: string; data: { change: string; name?: string; pid?: number; 
 async function createSite(t: TestContext) {
   const home = temporaryFolder(t);
   const machine = temporaryFolder(t);
-  const [routerPort, chronosPort] = [await freePort(), await freePort()];
+  const [routerPort, chronosPort] = [await reservePort(), await reservePort()];
   let router: RouterProcess;
   const startRouter = async () => {
     router = await startRouterProcess(t, join(home, 'router'), { ROUTER_PORT: String(routerPort) });
@@ -48,10 +48,7 @@ async function createSite(t: TestContext) {
       log += text;
     });
     chronosd = child;
-    await Promise.race([
-      once(createInterface(child.stdout), 'line'),
-      once(child, 'exit').then(() => assert.fail(`chronosd has ended:\n${log}`)),
-    ]);
+    await firstLine(child);
   };
   const end = async (signal: NodeJS.Signals) => {
     if (!chronosd || chronosd.exitCode !== null || chronosd.signalCode !== null) return;

@@ -24,8 +24,9 @@ import { systemClock, wait } from '../../../src/kit/clock/clock.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { ADMIN_TOKEN, clientOf, fixtureMachine, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
-import { freePort, PROGRAM, START_LIMIT_MS } from '../../support/cluster/processes.ts';
-import { eventually } from '../../support/eventually.ts';
+import { PROGRAM } from '../../support/cluster/processes.ts';
+import { eventually, eventuallyBy } from '../../support/eventually.ts';
+import { reservePort } from '../../support/ports.ts';
 import { COMPILED } from '../../support/quick-start.ts';
 import { atEnd, listening, type Owner, temporaryFolder } from '../../support/temporary.ts';
 import { startIssuer } from '../mcp-http/mcp-http-bench.ts';
@@ -106,7 +107,7 @@ test(`${EVENTS} events arrive over ${KILLS} kills`, { timeout: 2 * LIMIT_MS }, a
   const folder = temporaryFolder(t);
   const issuer = await startIssuer(t);
   const [chronosPort, internalPort, publicPort, hookPort] = [
-    ...[await freePort(), await freePort(), await freePort(), await freePort()],
+    ...[await reservePort(), await reservePort(), await reservePort(), await reservePort()],
   ];
   const secret = newSecret();
   const aiSdk = await receiveWithAiSdk(t);
@@ -150,7 +151,7 @@ test(`${EVENTS} events arrive over ${KILLS} kills`, { timeout: 2 * LIMIT_MS }, a
   const running = new Map<Name, ChildProcess>();
   const start = async (name: Name) => {
     const { args, env, ready } = programs[name];
-    const child = spawn(process.execPath, args, { env: { ...base, ...env }, stdio: ['ignore', 'ignore', 'ignore'] });
+    const child = spawn(process.execPath, args, { env: { ...base, ...env }, stdio: ['ignore', 'ignore', 'pipe'] });
     running.set(name, child);
     if (ready === undefined) return;
     const isReady = () =>
@@ -158,7 +159,7 @@ test(`${EVENTS} events arrive over ${KILLS} kills`, { timeout: 2 * LIMIT_MS }, a
         ({ status }) => status === 200,
         () => false,
       );
-    await eventually(`${name} is ready`, isReady, START_LIMIT_MS);
+    await eventuallyBy(child, `${name} is ready`, isReady);
   };
   const kill = async (name: Name) => {
     const child = running.get(name)!;

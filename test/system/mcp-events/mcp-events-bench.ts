@@ -2,6 +2,7 @@
  * A router with MCP over HTTP and a chronosd that wakes through it, for subscriptions to events; and a receiver of
  * webhooks with a memory of its own.
  */
+
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
@@ -21,6 +22,7 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import { parseRouterConfig } from '../../../src/router/config.ts';
 import { type RunningRouter, startRouter } from '../../../src/router/daemon.ts';
 import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
+import { reservePort } from '../../support/ports.ts';
 import { atEnd, listening, type Owner, temporaryFolder } from '../../support/temporary.ts';
 import { startIssuer } from '../mcp-http/mcp-http-bench.ts';
 
@@ -45,25 +47,25 @@ export async function openEventsBench(owner: Owner, more: Record<string, string>
   const issuer = await startIssuer(owner);
   let chronos: RunningChronos | undefined;
   let router: RunningRouter | undefined;
-  let ports: { internal: string; open: string; chronos: string } | undefined;
+  const ports = {
+    internal: String(await reservePort()),
+    open: String(await reservePort()),
+    chronos: String(await reservePort()),
+  };
   const openChronos = async () => {
     chronos = await startChronos({
       ...{ clock: systemClock, log: silentLogger },
       config: parseChronosConfig({
-        ...{ CHRONOS_PORT: ports?.chronos ?? '0', CHRONOS_DATA_DIR: join(folder, 'chronos') },
+        ...{ CHRONOS_PORT: ports.chronos, CHRONOS_DATA_DIR: join(folder, 'chronos') },
         ...{ CHRONOS_TOKEN: TRANSPORT, CHRONOS_ADMIN_TOKEN: CHRONOS_ADMIN, CHRONOS_WAKE_TOKEN: WAKE_TOKEN },
         CHRONOS_AGENT_AUTH_SECRET: 'auth-secret-of-the-tests',
-        CHRONOS_ROUTER_WAKE_URL: `http://127.0.0.1:${ports?.internal ?? freePort}/internal/wake`,
+        CHRONOS_ROUTER_WAKE_URL: `http://127.0.0.1:${ports.internal}/internal/wake`,
       }),
     });
     return chronos;
   };
-  // The router's port must be known to chronosd, and chronosd's to the router.
-  const placeholder = createServer();
-  const freePort = new URL(await listening(owner, placeholder)).port;
-  await new Promise((resolve) => placeholder.close(resolve));
   const settings = () => ({
-    ...{ ROUTER_PORT: freePort, ROUTER_PUBLIC_PORT: ports?.open ?? '0', ROUTER_DATA_DIR: join(folder, 'router') },
+    ...{ ROUTER_PORT: ports.internal, ROUTER_PUBLIC_PORT: ports.open, ROUTER_DATA_DIR: join(folder, 'router') },
     ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },
     ...{ ROUTER_CHRONOS_URL: chronos!.url, ROUTER_CHRONOS_TOKEN: TRANSPORT, ROUTER_CHRONOS_ADMIN_TOKEN: CHRONOS_ADMIN },
     ROUTER_MCP_ISSUERS: JSON.stringify([
@@ -92,7 +94,6 @@ export async function openEventsBench(owner: Owner, more: Record<string, string>
   };
   await openChronos();
   await openRouter();
-  ports = { internal: freePort, open: String(router!.public.port), chronos: new URL(chronos!.url).port };
   atEnd(owner, () => router!.close());
   atEnd(owner, () => chronos!.close());
   const url = router!.public.url;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
+import { reservePort } from '../../support/ports.ts';
 import { reference, startPool, textOf, type WrittenServer } from './bench.ts';
 import { type HttpServer, startHostileHttp, startTameHttp } from './http-servers.ts';
 
@@ -36,7 +37,7 @@ describe('a server over HTTP', () => {
   });
 
   test('that is missing is a warning, and is used when it comes', async (t) => {
-    const server = await startTameHttp(t);
+    const server = await startTameHttp(t, { port: await reservePort() });
     await server.stop();
     const pool = await startPool(t, [over(server)]);
     assert.match(pool.warnings().join(), /server "web" did not start: .*ECONNREFUSED/);
@@ -46,7 +47,7 @@ describe('a server over HTTP', () => {
   });
 
   test('that disconnects is detected, and used again when it is back', async (t) => {
-    const server = await startTameHttp(t);
+    const server = await startTameHttp(t, { port: await reservePort() });
     const pool = await startPool(t, [over(server)], { healthIntervalMs: 50 });
     await server.stop();
     await eventually('it is detected', () => pool.servers()[0]!.state === 'down');

@@ -8,8 +8,8 @@ import { type TestContext, test } from 'node:test';
 import { parse } from 'yaml';
 import { HISTOGRAMS } from '../../../src/kit/trace/trace.ts';
 import { openChronosdWithRouter } from '../../end-to-end/chronosd-with-router.ts';
-import { freePort } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
+import { reservePort } from '../../support/ports.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 import { needs } from '../../support/tools.ts';
 
@@ -99,7 +99,7 @@ test('a real Prometheus scrapes both daemons, and understands every rule and pan
     scrape_configs: [{ job_name: 'reveille', static_configs: [{ targets }] }],
   };
   writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config));
-  const port = await freePort();
+  const port = await reservePort();
   const flags = [
     `--config.file=${join(folder, 'prometheus.yml')}`,
     `--storage.tsdb.path=${join(folder, 'data')}`,

@@ -5,7 +5,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../../support/eventually.ts';
-import { freePort, startPostgres } from '../../support/postgres/server.ts';
+import { reservePort } from '../../support/ports.ts';
+import { startPostgres } from '../../support/postgres/server.ts';
 import type { World } from './world.ts';
 
 export type Rule = {
@@ -51,14 +52,14 @@ const fleetDatabase = once(async (world) => {
 });
 const fleetPorts = once(async () => {
   const names = ['CHRONOS_PORT', 'ROUTER_PORT', 'ROUTER_PUBLIC_PORT', 'EXECUTOR_PORT'];
-  return (await Promise.all(names.map(async (name) => `${name}=${await freePort()}`))).join(' ');
+  return (await Promise.all(names.map(async (name) => `${name}=${await reservePort()}`))).join(' ');
 });
 const secrets = {
   EXECUTOR_TOKEN: '5'.repeat(64),
   EXECUTOR_ADMIN_TOKEN: '6'.repeat(64),
   NEO_DAEMON_TOKEN: '7'.repeat(64),
 };
-const executorPort = once(() => freePort());
+const executorPort = once(() => reservePort());
 
 /** The date some days ago: a backfill is of the past, and not too long. */
 const dayBefore = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);

@@ -9,7 +9,8 @@ import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { createDue, NOW } from '../../contract/store/fixtures.ts';
-import { freePort, type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import { reservePort } from '../../support/ports.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { startStandby } from '../../support/postgres/standby.ts';
 
 let server: PostgresServer;
@@ -40,7 +41,7 @@ async function makeGuest(database: string, name: string): Promise<string> {
 }
 
 test('a server that is not there may come: retryable', async () => {
-  const uri = `postgres://u:an-embedded-password@127.0.0.1:${await freePort()}/db`;
+  const uri = `postgres://u:an-embedded-password@127.0.0.1:${await reservePort()}/db`;
   await assertRefused(uri, { code: 'unavailable', retryable: true, message: /cannot be reached \(.*ECONNREFUSED/ });
 });
 
@@ -133,7 +134,7 @@ test('a read-only standby is refused for as long as it is one, and so is a role 
   t.after(() => standby.remove());
   const message = /accepts no writes: it is a read-only standby, or its role may only read/;
   await assertRefused(standby.uri(), { code: 'unavailable', retryable: true, message });
-  const both = `postgres://reveille:an-embedded-password@127.0.0.1:${standby.port},127.0.0.1:${await freePort()}/postgres`;
+  const both = `postgres://reveille:an-embedded-password@127.0.0.1:${standby.port},127.0.0.1:${await reservePort()}/postgres`;
   await assertRefused(both, {
     code: 'unavailable',
     retryable: true,

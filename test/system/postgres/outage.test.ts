@@ -9,7 +9,8 @@ import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { ADA, alarmDue, claim, createDue, delivered, NO_LIMIT, NOW } from '../../contract/store/fixtures.ts';
-import { freePort, type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import { reservePort } from '../../support/ports.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { promote, startStandby } from '../../support/postgres/standby.ts';
 
 let server: PostgresServer;
@@ -229,7 +230,7 @@ test('a promoted standby is found, with every acknowledged alarm; the order of t
   const database = await primary.createDatabase();
   const standby = await startStandby(primary, { synchronous: true });
   t.after(() => standby.remove());
-  const hosts = [await freePort(), standby.port, primary.port].map((port) => `127.0.0.1:${port}`).join(',');
+  const hosts = [await reservePort(), standby.port, primary.port].map((port) => `127.0.0.1:${port}`).join(',');
   const uri = `${primary.uri(database).replace(/127\.0\.0\.1:\d+/, hosts)}?target_session_attrs=read-write`;
 
   let hinted = () => {};

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
 import { createDue, NOW, withCode } from '../../contract/store/fixtures.ts';
-import { freePort, type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import { reservePort } from '../../support/ports.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { contentsOf, fill, fillMany } from './contents.ts';
 import { filledWorkbench, openPostgres, openSqlite, using } from './workbench.ts';
 
@@ -34,7 +35,7 @@ test('after an abort during the copy, the file is in use again and the database 
       if (phase === 'comparing') throw new Error('cut off');
     }),
   );
-  const nowhere = `postgres://u:p@127.0.0.1:${await freePort()}/db`;
+  const nowhere = `postgres://u:p@127.0.0.1:${await reservePort()}/db`;
   const { was, closed } = await bench.abandon({ to: nowhere });
   assert.deepEqual([was, closed], ['moving', true]);
   assert.deepEqual(await using(openSqlite(bench.path), contentsOf), wanted);

@@ -11,7 +11,8 @@ import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { RawJson } from '../../../src/wire/json.ts';
 import { reveille, startReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
-import { freePort, startPostgres } from '../../support/postgres/server.ts';
+import { reservePort } from '../../support/ports.ts';
+import { startPostgres } from '../../support/postgres/server.ts';
 import { listening, temporaryFolder } from '../../support/temporary.ts';
 
 type Wake = { fire_id: string; message: string; payload?: unknown; attempt: number };
@@ -47,7 +48,7 @@ test('alarms set on SQLite fire once from PostgreSQL, after a kill -9 during a d
   const home = homeAt(temporaryFolder(t));
   makeHome(home);
   const secrets = loadOrMakeSecrets(home);
-  const port = await freePort();
+  const port = await reservePort();
   const settings = [`CHRONOS_PORT: ${port}`, `CHRONOS_ROUTER_WAKE_URL: ${router.url}`, 'CHRONOS_TICK_MS: 50'];
   const configure = (...more: string[]) => writeFileSync(home.configFile, `${[...settings, ...more].join('\n')}\n`);
   configure();

@@ -18,7 +18,8 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import { openDatabase } from '../../../src/kit/sqlite/open.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { agentKey, createDue, NOW } from '../../contract/store/fixtures.ts';
-import { freePort, type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import { reservePort } from '../../support/ports.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { contentsOf, fill, fillMany } from './contents.ts';
 import { filledWorkbench, openPostgres, openSqlite, using, workbench } from './workbench.ts';
 
@@ -128,7 +129,7 @@ test('a move has the same database requirements as chronosd', async (t) => {
   );
   assert.match((await into(server.uri(newer))).message, /was written by a newer Reveille/);
   assert.match((await into(server.uri(bench.database, 'reveille', 'wrong'))).message, /password authentication failed/);
-  assert.match((await into(`postgres://u:p@127.0.0.1:${await freePort()}/db`)).message, /cannot be reached \(/);
+  assert.match((await into(`postgres://u:p@127.0.0.1:${await reservePort()}/db`)).message, /cannot be reached \(/);
   assert.match((await into(server.uri('no_such_database'))).message, /create the database/);
   // None of these has closed the file.
   await using(openSqlite(bench.path), (store) => createDue(store, NOW));

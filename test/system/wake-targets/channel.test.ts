@@ -2,6 +2,7 @@
  * Wakes for a session that a person has open. The client of the test behaves as the channels reference of Claude Code
  * describes: it starts the server, gets events as notifications, and acknowledges nothing but by a tool call.
  */
+
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,6 +20,7 @@ import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { processInfo } from '../../../src/kit/process/process-info.ts';
 import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
+import { firstLine } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { COMPILED, LEAN } from '../../support/quick-start.ts';
 import { callsIn } from '../../support/stand-ins/agents/executable.ts';
@@ -96,10 +98,10 @@ async function startKillable(t: TestContext, { home, dataDir }: Pick<TargetBench
       ...{ ROUTER_DATA_DIR: dataDir, ROUTER_PORT: '0', ROUTER_PUBLIC_PORT: '0' },
       ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },
     },
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   t.after(() => child.kill('SIGKILL'));
-  const [url] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+  const url = await firstLine(child);
   return {
     ...clientOf(url),
     async kill() {

@@ -3,11 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
 import type { MachineTurnList } from '../../../src/wire/machine-turn.ts';
+import { firstLine } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { COMPILED, LEAN } from '../../support/quick-start.ts';
 import { diceOf, rounds } from '../../support/random/random.ts';
@@ -44,12 +44,13 @@ test('a router that is killed again and again loses no wake and runs none twice'
           REVEILLE_HOME: join(home, '.reveille'),
           ROUTER_DATA_DIR: join(home, 'router'),
           ROUTER_PORT: '0',
+          ROUTER_PUBLIC_PORT: '0',
         },
         ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },
       },
-      stdio: ['ignore', 'pipe', 'ignore'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
-    const [url] = (await once(createInterface({ input: router.stdout! }), 'line')) as [string];
+    const url = await firstLine(router);
     return clientOf(url);
   };
   let client = await start();

@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { ADMIN_TOKEN, clientOf, isAlive, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
+import { firstLine } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { COMPILED, LEAN } from '../../support/quick-start.ts';
 import { behave, type Call, callsIn, installAgent } from '../../support/stand-ins/agents/executable.ts';
@@ -27,13 +27,19 @@ async function startKillableRouter(t: TestContext) {
     env: {
       PATH: `${join(home, 'bin')}:/usr/bin:/bin`,
       ...COMPILED,
-      ...{ HOME: home, REVEILLE_HOME: join(home, '.reveille'), ROUTER_DATA_DIR: dataDir, ROUTER_PORT: '0' },
+      ...{
+        HOME: home,
+        REVEILLE_HOME: join(home, '.reveille'),
+        ROUTER_DATA_DIR: dataDir,
+        ROUTER_PORT: '0',
+        ROUTER_PUBLIC_PORT: '0',
+      },
       ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },
     },
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   atEnd(t, () => child.kill('SIGKILL'));
-  const [url] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+  const url = await firstLine(child);
   const client = clientOf(url);
   await client.put('alice', { provider: 'command', spec: { preset: 'claude', cwd: work } });
   const die = async (signal: 'SIGKILL' | 'SIGTERM') => {
