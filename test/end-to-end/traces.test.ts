@@ -188,6 +188,8 @@ async function tracedRun(t: TestContext) {
   const args = { kind: 'once', delay_seconds: 1, wake_message: TASK };
   const set = await mcp.callTool({ name: 'alarm_set', arguments: args });
   const { id: alarmId } = set.structuredContent as { id: string };
+  // A client ends its server after four seconds, on a busy computer before the last export.
+  await eventually('its spans arrive', () => collector.spans.some(({ name }) => name === 'tools/call alarm_set'));
   await mcp.close();
   await eventually('the fire starts the machine', () => started() > before);
   // With a possible approver, the turn waits for the answer.
@@ -216,6 +218,12 @@ async function tracedRun(t: TestContext) {
   await eventually('Neo has set an alarm', async () => (await neo.turn(talk, turn)).status === 'done');
   over.abort();
   await following;
+  const chat = ({ name, links }: CollectedSpan) => name === 'POST /chat' && links.length > 0;
+  const isOfChat = ({ traceId }: CollectedSpan) =>
+    collector.spans.some((span) => chat(span) && span.traceId === traceId);
+  await eventually('the spans of its turn arrive', () =>
+    collector.spans.some((span) => span.name === 'turn' && isOfChat(span)),
+  );
   up.kill('SIGTERM');
   const [code] = await exited;
   assert.equal(code, 0, log);
