@@ -5,7 +5,7 @@ import { type Call, callOf, createCaller, type LimitedCall, NoAnswer, withinTime
 import { Pool } from '../kit/http/dispatchers.ts';
 import { webhookSigner } from '../kit/identity/webhook-signature.ts';
 import type { Budget } from '../wire/budget.ts';
-import { CHECK_REFUSAL, type CheckRequest } from '../wire/check-verdict.ts';
+import { type CheckRequest, REFUSALS } from '../wire/check-verdict.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
 import { LOOK_ANSWER_MS, type Looker } from '../wire/look.ts';
@@ -185,10 +185,10 @@ export function routerKeys({ wakeUrl, token, clock }: RouterKeysOptions): ReadKe
   };
 }
 
-/** Refuses a check that could never be made on the machine of its user. */
+/** Refuses a check or a command that could never work on the machine of its user. */
 export type TryCheck = (request: CheckRequest) => Promise<void>;
 
-/** What the router says of a check; where it does not answer, the check is accepted and judged at its first fire. */
+/** The router's refusals; where it does not answer, check and command are accepted and judged at their first fire. */
 export function routerChecks({ wakeUrl, token, clock }: RouterKeysOptions): TryCheck {
   const { origin } = new URL(wakeUrl);
   const tokenName = 'CHRONOS_WAKE_TOKEN';
@@ -200,7 +200,7 @@ export function routerChecks({ wakeUrl, token, clock }: RouterKeysOptions): TryC
       await attend((signal) => call(request, signal));
     } catch (thrown) {
       if (!(thrown instanceof ReveilleError)) throw thrown;
-      const isRefusal = thrown.message.startsWith(CHECK_REFUSAL);
+      const isRefusal = Object.values(REFUSALS).some((begin) => thrown.message.startsWith(begin));
       if (isRefusal && (thrown.code === 'invalid_request' || thrown.code === 'forbidden')) throw thrown;
     }
   };

@@ -418,9 +418,10 @@ export const ALARM_FIELDS = {
     form: { name: 'failures', title: 'Attempts', hint: 'Failed attempts for one fire, 1 to 1000.' },
     fact: ['Attempts', 'at most {}'],
   },
+  /** Fractions of a second pass before any fire starts, so 0 would never fire. */
   max_lateness_seconds: {
     type: 'seconds',
-    least: 0,
+    least: 1,
     most: DELAY_MAX_SECONDS,
     absent: null,
     tool: 'An occurrence that is later than this is missed. Default: it is delivered, however late.',

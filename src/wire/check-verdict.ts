@@ -1,6 +1,6 @@
 /** What chronosd sends to the router beside a check, what the router answers, and what the agent gets. */
 import { z } from 'zod';
-import { type Check, COMMAND_SECONDS, checkSchema, VALUE_MAX_BYTES } from './conditions.ts';
+import { type Check, COMMAND_SECONDS, checkSchema, runSchema, VALUE_MAX_BYTES } from './conditions.ts';
 import { labelSchema } from './did.ts';
 import { isObject } from './json.ts';
 import { beginningOf, instantSchema, utf8Bytes } from './text.ts';
@@ -27,14 +27,15 @@ export const checkStateSchema = z.strictObject({
 });
 export type CheckStateOfWake = z.output<typeof checkStateSchema>;
 
-/** How the router's refusals of a check begin. */
-export const CHECK_REFUSAL = 'check: ';
+/** How the router's refusals of a check and of a command begin. */
+export const REFUSALS = { check: 'check: ', run: 'run: ' } as const;
 
-/** A check before it is stored, for the router to refuse. */
+/** A check and a command before they are stored, for the router to refuse. */
 export const checkRequestSchema = z.strictObject({
   user_id: labelSchema,
-  check: checkSchema,
-  /** A person sets it. */
+  check: checkSchema.optional(),
+  run: runSchema.optional(),
+  /** A person sets them. */
   by_person: z.boolean(),
 });
 export type CheckRequest = z.output<typeof checkRequestSchema>;

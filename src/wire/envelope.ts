@@ -30,6 +30,17 @@ export function errorMessageOf(text: string): string | undefined {
   }
 }
 
+/** An answer that no daemon of Reveille gives, such as that of a proxy. */
+export class NoEnvelope extends ReveilleError {
+  /** Whether the request may have been carried out: a proxy refuses with 3xx or 4xx what it does not pass on. */
+  readonly mayHaveArrived: boolean;
+
+  constructor(status: number, who: string, cause?: unknown) {
+    super('unavailable', `${who} answered ${status} with a body that is not an envelope`, { cause });
+    this.mayHaveArrived = status < 300 || status >= 500;
+  }
+}
+
 /**
  * Opens the envelope in a daemon's answer and returns the source text of its `data`.
  *
@@ -43,14 +54,12 @@ export function openEnvelope(text: string, status: number, who: string, retryAft
   try {
     body = parseJsonObject(text, [], ANSWER_DEPTH);
   } catch (cause) {
-    throw new ReveilleError('unavailable', `${who} answered ${status} with a body that is not an envelope`, {
-      cause,
-    });
+    throw new NoEnvelope(status, who, cause);
   }
   if (body.ok === true) return new RawJson(sliceAt(text, ['data']) ?? 'null');
   const failure = failureSchema.safeParse(body);
   if (!failure.success) {
-    throw new ReveilleError('unavailable', `${who} answered ${status} with a body that is not an envelope`);
+    throw new NoEnvelope(status, who);
   }
   const { code, message, retryable } = failure.data.error;
   throw new ReveilleError(code, message, {

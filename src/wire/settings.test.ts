@@ -50,3 +50,10 @@ test('the error for a wrong secret does not contain its value', () => {
 test('the trailing slash of an address is removed', () => {
   assert.equal(parseSettings(schema, { A_URL: 'http://localhost:1/x/' }).A_URL, 'http://localhost:1/x');
 });
+
+test('an address is read in its canonical form', () => {
+  const read = (url: string) => urlSetting.parse(url);
+  assert.equal(read('HTTPS://Reveille.Example.com:443/'), 'https://reveille.example.com');
+  assert.equal(read('http://[::1]:80/Path/'), 'http://[::1]/Path');
+  assert.equal(read('http://localhost:8087'), 'http://localhost:8087');
+});

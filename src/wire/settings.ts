@@ -50,10 +50,10 @@ export const isolationSetting = z
 /** A secret that must be hard to guess. */
 export const secretSetting = z.string().min(16, 'must have at least 16 characters');
 
-/** An http or https address without a trailing slash. */
+/** An http or https address in its canonical form (host in lower case, no default port), without a trailing slash. */
 export const urlSetting = z
   .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' })
-  .transform((url) => url.replace(/\/+$/, ''));
+  .transform((url) => new URL(url).href.replace(/\/+$/, ''));
 
 /** The address of a listener. */
 export const hostSetting = z

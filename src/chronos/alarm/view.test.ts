@@ -47,7 +47,7 @@ test('a series shows every given field', () => {
     conversation_id: 'c',
     idempotency_key: 'k',
     max_failures: 3,
-    max_lateness_seconds: 0,
+    max_lateness_seconds: 1,
     jitter_seconds: 5,
     ends_at: '2026-12-24T00:00:00.000Z',
     max_fires: 7,

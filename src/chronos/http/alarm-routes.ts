@@ -167,7 +167,8 @@ async function createAlarm(
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
   refuseOfClients(author, input);
-  if (input.check) await tryCheck?.({ user_id: owner, check: input.check, by_person: isByPerson(author) });
+  const { check, run } = input;
+  if (check || run) await tryCheck?.({ user_id: owner, check, run, by_person: isByPerson(author) });
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
   const words: AnswerContext = { now, hours: hoursOfUser, calendars, publicUrl };
   const context = { now, hours: hoursOfUser, id: id(now), owner, limits, author, traceparent: recordedTrace() };
@@ -363,8 +364,8 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     const author = authorOfRequest(c, caller);
     refuseOfClients(author, patch);
-    const { check } = patch;
-    if (check) await service.tryCheck?.({ user_id: caller.owner, check, by_person: isByPerson(author) });
+    const [check, run] = [patch.check ?? undefined, patch.run ?? undefined];
+    if (check || run) await service.tryCheck?.({ user_id: caller.owner, check, run, by_person: isByPerson(author) });
     const hours = patch.when === undefined ? undefined : await service.hours?.();
     const newSecret = newHookSecret();
     let secret: string | undefined;

@@ -173,11 +173,18 @@ describe('reveille alarm set', () => {
     });
     const refused = await reveille(house.home.path, ['alarm', 'edit', id, '--check-command', './new-mail.sh']);
     assert.deepEqual([refused.status, /commands need a machine of this computer/.test(refused.stderr)], [1, true]);
-    await house.run('alarm', 'edit', id, '--clear', 'check', '--run', './backup.sh --all');
-    const { check, run } = await house.client.getAlarm(id);
-    assert.deepEqual([check, run], [undefined, { argv: ['./backup.sh', '--all'] }]);
-    assert.match(await house.run('alarm', 'list'), /runs \.\/backup\.sh --all/);
-    const { status, stderr } = await reveille(house.home.path, ['alarm', 'edit', id, '--run', 'ls | wc']);
+    const run = ['--run', './backup.sh --all'];
+    const nowhere = await reveille(house.home.path, ['alarm', 'edit', id, ...run]);
+    assert.match(nowhere.stderr, /run: commands need a machine of this computer/);
+  });
+
+  test('takes a command before the user has a machine', async (t) => {
+    const own = await startInstallation(t);
+    const { id } = await own.client.createAlarm({ kind: 'once', wake_message: 'x', delay_seconds: 3600 });
+    await own.run('alarm', 'edit', id, '--run', './backup.sh --all');
+    assert.deepEqual((await own.client.getAlarm(id)).run, { argv: ['./backup.sh', '--all'] });
+    assert.match(await own.run('alarm', 'list'), /runs \.\/backup\.sh --all/);
+    const { status, stderr } = await reveille(own.home.path, ['alarm', 'edit', id, '--run', 'ls | wc']);
     assert.equal(status, 2);
     assert.match(stderr, /--run is run without a shell, so \| has no meaning/);
   });
@@ -627,4 +634,14 @@ describe('reveille alarm backfill', () => {
     );
     assert.match((await house.attempt(['alarm', 'backfill', id])).stderr, /--from is missing/);
   });
+});
+
+test('status says what active alarms wait for when none has a time', async (t) => {
+  const own = await startInstallation(t);
+  const nextFire = async () => /next fire +(.*)/.exec(await own.run('status'))?.[1];
+  assert.equal(await nextFire(), 'no alarm is active');
+  await own.client.createAlarm({ kind: 'event', wake_message: 'x', event: { source: 'webhook' } });
+  assert.equal(await nextFire(), 'none has a time; 1 waits for events');
+  await own.client.createAlarm({ kind: 'once', wake_message: 'look', delay_seconds: 3600 });
+  assert.match((await nextFire())!, /in (1 h|60 min|59 min).* look$/);
 });

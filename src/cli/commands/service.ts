@@ -68,7 +68,7 @@ function remarkOnSettings(context: CliContext): void {
 
 export async function serviceInstall(context: CliContext, flags: { print?: boolean; boot?: boolean }): Promise<void> {
   const { out, environment } = context;
-  const service = await findService(context);
+  const service = await findService(context, flags.print);
   const { manager, place } = service;
   if (flags.print) {
     const text = manager.text(specOf(context, place, lastingNode()));
@@ -97,12 +97,25 @@ export async function serviceInstall(context: CliContext, flags: { print?: boole
   remarkOnSettings(context);
 }
 
-/** The next fire, if chronosd answers. */
+/** The next fire, if chronosd answers and an alarm has one. */
 export async function nextFire(context: CliContext): Promise<NextFire | undefined> {
   const client = orUndefined(() => alarmClient(context));
-  const found = await client?.listAlarms({ sort: 'next', limit: 1 }).catch(ignored);
-  const [next] = found?.alarms ?? [];
+  const found = await client?.listAlarms({ sort: 'next', limit: SOONEST }).catch(ignored);
+  // Alarms that wait for events are due for looks at their sources, and may have no next fire.
+  const next = found?.alarms.find(({ next_fire_at }) => next_fire_at != null);
   return next?.next_fire_at == null ? undefined : { at: next.next_fire_at, text: preview(next) };
+}
+/** Of so many active alarms, those that are due first, the next fire is searched. */
+const SOONEST = 100;
+
+/** Why there is no next fire. */
+export async function noFireText(context: CliContext): Promise<string> {
+  const client = orUndefined(() => alarmClient(context));
+  const active = await client?.listAlarms({ status: 'active', limit: SOONEST }).catch(ignored);
+  if (active === undefined) return 'unknown: chronosd does not answer';
+  if (active.count === 0) return 'no alarm is active';
+  const many = active.next_cursor === undefined ? `${active.count}` : `more than ${active.count}`;
+  return `none has a time; ${many} ${many === '1' ? 'waits' : 'wait'} for events`;
 }
 type NextFire = { readonly at: string; readonly text: string };
 

@@ -13,7 +13,7 @@ import { readerOf } from '../screens/reader.ts';
 import { facts } from '../screens/render.ts';
 import { findService } from '../service/installation.ts';
 import { listenerAt } from '../up/listener.ts';
-import { nextFire, nextFireText, serviceLogs } from './service.ts';
+import { nextFire, nextFireText, noFireText, serviceLogs } from './service.ts';
 
 const HEALTH_MS = 3000;
 /** `up` drains for at most 50 s. */
@@ -94,7 +94,7 @@ export async function status(context: CliContext): Promise<void> {
       [
         ...daemons.map(({ name, url, ready }): [string, string] => [name, `${ready ? 'ready' : 'not ready'}  ${url}`]),
         ['agent', machine === undefined ? 'unknown' : machine.state],
-        ['next fire', next === undefined ? 'no alarm is set' : nextFireText(next, look)],
+        ['next fire', next === undefined ? await noFireText(context) : nextFireText(next, look)],
         [
           'approvals',
           waiting === 0 ? 'none waiting' : `${waiting} waiting; see: reveille intent list --status awaiting_approval`,

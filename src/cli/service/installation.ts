@@ -37,10 +37,14 @@ async function managerOf(platform: NodeJS.Platform, options: ManagerOptions): Pr
   throw noManager(`${platform} has none that Reveille supports`);
 }
 
-/** @throws ReveilleError `unavailable` when this system has no service manager, or it does not answer */
-export async function findService({ environment, home }: CliContext): Promise<Service> {
+/**
+ * @param isOnlyText whether only the text of its file is needed
+ * @throws ReveilleError `unavailable` when this system has no service manager, or it does not answer
+ */
+export async function findService({ environment, home }: CliContext, isOnlyText = false): Promise<Service> {
   const place = serviceLocation(environment, home.path);
-  return { place, manager: await managerOf(process.platform, { environment, place, homePath: home.path }) };
+  const options = { environment, place, homePath: home.path, isOnlyText };
+  return { place, manager: await managerOf(process.platform, options) };
 }
 
 /** The command of the service: always through its link, so that its file does not change. */

@@ -69,14 +69,14 @@ export function lastLinesOf(file: string, count: number): string[] {
 }
 
 /** @throws ReveilleError `unavailable` without launchd */
-export async function launchd({ environment, homePath }: ManagerOptions): Promise<ServiceManager> {
+export async function launchd({ environment, homePath, isOnlyText }: ManagerOptions): Promise<ServiceManager> {
   const folder = join(environment.HOME || homedir(), 'Library', 'LaunchAgents');
   const domain = `gui/${userInfo().uid}`;
   const logFile = join(homePath, 'service.log');
   const control = (...words: string[]) => ask('launchctl', words, { env: environment, limitMs: 90_000 });
   const fileOf = (name: string) => join(folder, `${labelOf(name)}.plist`);
   const target = (name: string) => `${domain}/${labelOf(name)}`;
-  if ((await control('version')).missing) throw noManager('launchctl is not installed');
+  if (!isOnlyText && (await control('version')).missing) throw noManager('launchctl is not installed');
   const must = async (what: string, ...words: string[]) => {
     const { status, stderr } = await control(...words);
     if (status !== 0) throw new ReveilleError('unavailable', `launchd did not ${what}: ${stderr.trim()}`);

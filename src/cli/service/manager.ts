@@ -47,6 +47,8 @@ export type ManagerOptions = {
   readonly environment: Settings;
   readonly place: ServiceFolders;
   readonly homePath: string;
+  /** Only its file is asked for: the manager need not answer. */
+  readonly isOnlyText?: boolean;
 };
 
 export function noManager(why: string): ReveilleError {

@@ -198,3 +198,14 @@ test('without a service manager of this user, one sentence says so, and nothing 
     /^error: systemd has no session of this user \(Failed to connect .*\); log in as this user, .*enable-linger/,
   );
 });
+
+test('the file of a service is printed without a session of its manager', {
+  skip: process.platform !== 'linux',
+}, async (t) => {
+  // No manager answers: there is no program on this PATH.
+  const { status, stdout, stderr } = await reveille(temporaryFolder(t), ['service', 'install', '--print'], {
+    env: { PATH: '/nowhere' },
+  });
+  assert.equal(status, 0, stderr);
+  assert.match(stdout, /\[Service\]/);
+});

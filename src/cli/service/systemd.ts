@@ -51,7 +51,7 @@ WantedBy=default.target
 const PROPERTIES = ['LoadState', 'UnitFileState', 'ActiveState', 'SubState', 'MainPID', 'NRestarts'];
 
 /** @throws ReveilleError `unavailable` without systemd, or without a session of it for this user */
-export async function systemd({ environment }: ManagerOptions): Promise<ServiceManager> {
+export async function systemd({ environment, isOnlyText }: ManagerOptions): Promise<ServiceManager> {
   const home = environment.HOME || homedir();
   const folder = join(environment.XDG_CONFIG_HOME || join(home, '.config'), 'systemd', 'user');
   const env = environment;
@@ -59,9 +59,9 @@ export async function systemd({ environment }: ManagerOptions): Promise<ServiceM
   const control = (...words: string[]) =>
     ask('systemctl', ['--user', '--no-pager', ...words], { env, limitMs: 90_000 });
 
-  const greeting = await control('show', '--property=Version');
-  if (greeting.missing) throw noManager('systemctl is not installed');
-  if (greeting.status !== 0) {
+  const greeting = isOnlyText ? undefined : await control('show', '--property=Version');
+  if (greeting?.missing) throw noManager('systemctl is not installed');
+  if (greeting && greeting.status !== 0) {
     const said = greeting.stderr.trim().split('\n')[0];
     const why = `systemd has no session of this user (${said})`;
     const remedy = `log in as this user, not by su or sudo, or let it run without one: loginctl enable-linger ${userInfo().username}`;

@@ -1,6 +1,6 @@
 /** Alarms: a paged list, and beside it one alarm. */
 import { html, raw } from 'hono/html';
-import type { AlarmPage } from '../../chronos/client.ts';
+import type { AlarmPage, ChronosClient } from '../../chronos/client.ts';
 import type { NameOfAlarm } from '../../kit/phrase/condition-text.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { ALARM_KINDS, ALARM_STATUSES } from '../../wire/alarm-fields.ts';
@@ -30,14 +30,34 @@ export function listQueryOf(query: URLSearchParams): URLSearchParams {
 const oneOf = <T extends string>(value: string | undefined, known: readonly T[]): T | undefined =>
   known.find((one) => one === value);
 
+/** Begins the cursors of the alarms that are not active, which follow those that fire next. */
+const REST = 'rest.';
+
+/** The alarms in the order of their next fire, then the ones that are not active, newest first. */
+async function readNextFirst(client: ChronosClient, cursor: string | undefined): Promise<AlarmPage> {
+  const inRest = cursor?.startsWith(REST) === true;
+  const waiting = inRest ? undefined : await client.listAlarms({ limit: PAGE_ROWS, cursor, sort: 'next' });
+  if (waiting?.next_cursor !== undefined) return waiting;
+  const alarms = [...(waiting?.alarms ?? [])];
+  let after = inRest ? cursor.slice(REST.length) || undefined : undefined;
+  do {
+    const page = await client.listAlarms({ limit: PAGE_ROWS, cursor: after });
+    alarms.push(...page.alarms.filter(({ status }) => status !== 'active'));
+    after = page.next_cursor;
+  } while (after !== undefined && alarms.length === 0);
+  return { alarms, count: alarms.length, ...(after !== undefined && { next_cursor: REST + after }) };
+}
+
 /** Without filters, the list is ordered by the next fire. */
 async function readPage({ backend, reads }: RequestContext, query: URLSearchParams): Promise<AlarmPage> {
   const { text, cursor, ...given }: ListQuery = Object.fromEntries(query);
   const status = oneOf(given.status, ALARM_STATUSES);
   const kind = oneOf(given.kind, ALARM_KINDS);
   const isNext = text === undefined && status === undefined && kind === undefined && given.sort !== 'newest';
-  const asked = { limit: PAGE_ROWS, text, status, kind, cursor, sort: isNext ? ('next' as const) : undefined };
-  const ask = () => there(backend.alarms).listAlarms(asked);
+  const ask = () => {
+    const client = there(backend.alarms);
+    return isNext ? readNextFirst(client, cursor) : client.listAlarms({ limit: PAGE_ROWS, text, status, kind, cursor });
+  };
   return reads.read(`${backend.user} alarms ${query}`, ask);
 }
 

@@ -1,6 +1,6 @@
 /** HTTP calls to a Reveille daemon: timeouts, envelopes, and errors per kind of failure. */
 import type { z } from 'zod';
-import { openEnvelope } from '../../wire/envelope.ts';
+import { NoEnvelope, openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { ANSWER_DEPTH, encodeJson, parseJsonObject, type RawJson } from '../../wire/json.ts';
 import { type PathNames, pathOf, type Route } from '../../wire/route.ts';
@@ -157,11 +157,15 @@ export function createCaller(daemon: Daemon) {
     try {
       text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(answer.body);
     } catch (cause) {
-      throw new ReveilleError('unavailable', `${who} answered with bytes that are not UTF-8`, { cause });
+      const message = `${who} answered with bytes that are not UTF-8${ifLost}`;
+      throw new NoAnswer(message, { mayHaveArrived: true, cause });
     }
     try {
       return openEnvelope(text, answer.status, who, retryAfterOf(answer.headers['retry-after']));
     } catch (thrown) {
+      // A proxy in between answers 502 or 504 when the daemon's answer is lost.
+      if (thrown instanceof NoEnvelope && thrown.mayHaveArrived)
+        throw new NoAnswer(`${thrown.message}${ifLost}`, { mayHaveArrived: true, cause: thrown });
       throw thrown instanceof ReveilleError ? explain(thrown) : thrown;
     }
   }

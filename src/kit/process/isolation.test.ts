@@ -312,3 +312,15 @@ test('a program cannot start in a hidden folder', async (t) => {
   const program = { command: ['node'], cwd: at('home', 'keys'), env: {} };
   await assert.rejects(sandbox.wrap(program), /keys is hidden from programs that Reveille starts/);
 });
+
+test('a program whose files are hidden does not start, and the error names them', async (t) => {
+  const at = folders(t);
+  const sandbox = new Sandbox('auto', { ...NO_SANDBOX_PATHS, hidden: [at('home')] }, process.env.PATH);
+  const reason = needsSandbox(await sandbox.mechanism());
+  if (reason !== false) return t.skip(reason);
+  const file = at('home', 'server.mjs');
+  mkdirSync(at('home'), { recursive: true });
+  writeFileSync(file, '');
+  const program = { command: [process.execPath, file], words: [], cwd: at('person'), env: {} };
+  await assert.rejects(sandbox.wrap(program), { message: new RegExp(`^the sandbox hides ${file} from the program`) });
+});

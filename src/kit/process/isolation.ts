@@ -248,6 +248,15 @@ export class Sandbox {
       view.hidden.some((entry) => isWithin(path, entry.path)) && !view.shown.some((own) => isWithin(path, own.path));
     if (cwd !== undefined && isHidden(realOf(cwd)))
       throw new Error(`the folder ${cwd} is hidden from programs that Reveille starts; choose another working folder`);
+    const isOpen = (path: string) => [...view.tools, ...view.kept].some((open) => isWithin(path, open));
+    const unseen = command.find((word) => {
+      const real = isAbsolute(word) ? realOrUndefined(word) : undefined;
+      return real !== undefined && isHidden(real) && !isOpen(real);
+    });
+    if (unseen !== undefined)
+      throw new Error(
+        `the sandbox hides ${unseen} from the program, because it is in a folder of Reveille; move it to another folder`,
+      );
     // Created here, because the parent is read-only inside.
     for (const { path, writable } of view.shown)
       if (writable && !user && realOrUndefined(path) === undefined) await mkdir(path, { recursive: true, mode: 0o700 });

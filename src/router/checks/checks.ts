@@ -8,10 +8,10 @@ import type { Logger } from '../../kit/log/log.ts';
 import {
   CHECK_QUEUE_MS,
   CHECK_READ_MS,
-  CHECK_REFUSAL,
   type CheckNews,
   type CheckRequest,
   type CheckVerdict,
+  REFUSALS,
 } from '../../wire/check-verdict.ts';
 import { type Check, OUTPUT_MAX_BYTES } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -20,7 +20,7 @@ import type { Wake } from '../../wire/wake.ts';
 import { WakeDeferred } from '../budget/account.ts';
 import { folderOfCommands, type Machine } from '../machines/machine.ts';
 import type { Isolation } from '../providers/isolation.ts';
-import { type CommandParts, findProgram, lookByCommand } from './command-check.ts';
+import { type CommandParts, findProgram, lookByCommand, requireProgram } from './command-check.ts';
 import { type Finding, NotAllowed, outputOf, Undecided } from './finding.ts';
 import { lookAtAddress } from './http-check.ts';
 import { lookAtPath } from './path-check.ts';
@@ -107,13 +107,16 @@ export class Checks {
   }
 
   /**
-   * Refuses a check that could never be made on a machine, before it is stored.
+   * Refuses a check or a command that could never work on a machine, before it is stored.
    *
    * @throws ReveilleError `invalid_request` or `forbidden` with the reason and the remedy
    */
-  async refuseUnusable(machine: Machine, { check, by_person }: Omit<CheckRequest, 'user_id'>): Promise<void> {
-    const { http, path, command } = check;
+  async refuseUnusable(machine: Machine, { check, run, by_person }: Omit<CheckRequest, 'user_id'>): Promise<void> {
+    const { http, path, command } = check ?? {};
+    let refused: string = REFUSALS.run;
     try {
+      if (run) await requireProgram(this.#options, machine, run.argv[0]!);
+      refused = REFUSALS.check;
       if (http) this.#options.web.refuse(http.url);
       if (path) await this.#seePath(machine, path.path, undefined);
       if (!command) return;
@@ -122,12 +125,8 @@ export class Checks {
       await this.#enter(this.#commands, find);
     } catch (thrown) {
       if (thrown instanceof NotAllowed)
-        throw new ReveilleError(
-          thrown.isPermission ? 'forbidden' : 'invalid_request',
-          `${CHECK_REFUSAL}${thrown.message}`,
-        );
-      if (thrown instanceof ReveilleError)
-        throw new ReveilleError('invalid_request', `${CHECK_REFUSAL}${thrown.message}`);
+        throw new ReveilleError(thrown.isPermission ? 'forbidden' : 'invalid_request', `${refused}${thrown.message}`);
+      if (thrown instanceof ReveilleError) throw new ReveilleError('invalid_request', `${refused}${thrown.message}`);
       // It may be decidable when the alarm fires.
       if (!(thrown instanceof Undecided || thrown instanceof WakeDeferred)) throw thrown;
     }

@@ -3,6 +3,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { type ProgramEnd, runBounded } from '../../kit/process/bounded-program.ts';
 import { exitOf } from '../../kit/process/bubblewrap.ts';
 import { inheritedVariables, isWithheld } from '../../kit/process/inherited-variables.ts';
+import { isProgram } from '../../kit/process/tools.ts';
 import { type Check, COMMAND_SECONDS, OUTPUT_MAX_BYTES, VALUE_MAX_BYTES } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isObject } from '../../wire/json.ts';
@@ -12,6 +13,7 @@ import type { Wake } from '../../wire/wake.ts';
 import { folderOfCommands, type Machine } from '../machines/machine.ts';
 import { resolvedVariable } from '../providers/child-environment.ts';
 import type { Isolation } from '../providers/isolation.ts';
+import { folderProblem } from '../providers/start-command.ts';
 import { type Finding, NotAllowed, outputOf, storedValue, Undecided } from './finding.ts';
 
 type CommandCheck = NonNullable<Check['command']>;
@@ -121,6 +123,24 @@ export async function findProgram(
   const words = ['/bin/sh', '-c', FIND, 'sh', program];
   const { code } = await runEnclosed(parts, machine, words, { command, timeoutMs: FIND_MS, signal });
   if (code === MISSING) throw new NotAllowed(missing(program));
+}
+
+/**
+ * Requires the program of an alarm's command. Unlike a check, it may run without a sandbox.
+ *
+ * @throws NotAllowed when its program or its folder is missing
+ */
+export async function requireProgram({ environment }: CommandParts, machine: Machine, program: string): Promise<void> {
+  const folder = folderFor(machine);
+  const problem = await folderProblem(folder);
+  if (problem !== undefined) throw new NotAllowed(problem);
+  if (isProgram(program, inheritedVariables(environment).PATH || DEFAULT_PATH, folder)) return;
+  const name = JSON.stringify(program.slice(0, 100));
+  throw new NotAllowed(
+    program.includes('/')
+      ? `there is no program ${name} in ${folder}, the folder in which it would run; name an executable file`
+      : `there is no program ${name} on the PATH of the router; install it, or name its path`,
+  );
 }
 
 const missing = (program: string) =>

@@ -243,3 +243,16 @@ test('strange names are reported as they are', async (t) => {
   for (const name of names) writeFileSync(at(name), '');
   assert.deepEqual((await look()).map(({ name }) => name!).sort(), [...names].sort());
 });
+
+test('a missing folder is refused at the first look, and a missing file in a folder is not', async (t) => {
+  for (const path of ['nowhere/', 'nowhere/mail.txt', 'a/b/']) {
+    const { once } = createWatch(t, path);
+    await assert.rejects(once(), { message: /^the folder \/\S*(nowhere|a\/b) does not exist; create it, or/ }, path);
+  }
+  const { at, look, once, seen } = createWatch(t, 'inbox/mail.txt');
+  mkdirSync(at('inbox'));
+  assert.deepEqual(await look(), []);
+  // A folder that goes later is a change.
+  rmSync(at('inbox'), { recursive: true });
+  await once(seen());
+});

@@ -5,12 +5,12 @@
 import { createHash } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, lstat, open, readdir, realpath } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { LOOK_EVENTS_MAX, type LookAnswer, SEEN_MAX_BYTES } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { utf8Bytes } from '../../wire/text.ts';
-import { digestOf, Undecided } from '../checks/finding.ts';
+import { digestOf, NotAllowed, Undecided } from '../checks/finding.ts';
 import { ENTRIES_MAX, type Opened, openReadable, readablePath, unreadable } from '../checks/path-check.ts';
 
 /** Entries of a folder that are shown one by one. With more, one event says that the folder has changed. */
@@ -54,7 +54,10 @@ export async function lookAtFile(
   seen: string | undefined,
 ): Promise<LookAnswer> {
   const { asked, real } = await readablePath(path, folder, isReadable);
-  if (real === undefined) return compared(asked, undefined, now, seen);
+  if (real === undefined) {
+    if (seen === undefined) await requireFolder(path, asked);
+    return compared(asked, undefined, now, seen);
+  }
   const opened = await openReadable(real, isReadable);
   try {
     const answer = await compared(asked, new Reader(opened, isReadable), now, seen);
@@ -63,6 +66,17 @@ export async function lookAtFile(
   } finally {
     await opened.file.close();
   }
+}
+
+/**
+ * A file may be created later. A folder that is missing at the first look is most likely misspelled.
+ *
+ * @throws NotAllowed naming the missing folder
+ */
+async function requireFolder(path: string, asked: string): Promise<void> {
+  const folder = path.endsWith('/') ? asked : dirname(asked);
+  const found = await lstat(folder).catch(() => undefined);
+  if (!found) throw new NotAllowed(`the folder ${folder} does not exist; create it, or name another path`);
 }
 
 /** @param reader of what is there; `undefined` where there is nothing */

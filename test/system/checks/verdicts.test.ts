@@ -302,3 +302,26 @@ test('a skipped wake counts for no budget, and without a fire id it is checked a
   assert.equal((await bench.router.send('POST', '/internal/wake', WAKE_TOKEN, body)).status, 202);
   assert.equal((await bench.decide(check)).status, 429);
 });
+
+test('a command whose program or folder is missing is refused when it is set', async (t) => {
+  const bench = await checksBench(t);
+  const refusal = async (...argv: string[]) => {
+    const { status, json } = await bench.router.send('POST', '/internal/checks', WAKE_TOKEN, {
+      ...{ user_id: 'alice', run: { argv }, by_person: true },
+    });
+    return status === 200 ? undefined : `${status} ${json.error.message}`;
+  };
+  assert.match(
+    (await refusal('./nope.sh'))!,
+    /^400 run: there is no program "\.\/nope\.sh" in \/\S+\/work, the folder/,
+  );
+  assert.match((await refusal('no-such-program'))!, /^400 run: there is no program "no-such-program" on the PATH/);
+  writeFileSync(join(bench.work, 'job.sh'), '#!/bin/sh\n');
+  assert.match((await refusal('./job.sh'))!, /^400 run: there is no program/, 'it is not executable');
+  chmodSync(join(bench.work, 'job.sh'), 0o755);
+  assert.equal(await refusal('./job.sh'), undefined);
+  assert.equal(await refusal('/bin/sh'), undefined);
+  assert.equal(await refusal('sh', '-c', 'exit 1'), undefined);
+  rmSync(bench.work, { recursive: true });
+  assert.match((await refusal('sh'))!, /^400 run: the machine's folder .* is not an existing folder/);
+});

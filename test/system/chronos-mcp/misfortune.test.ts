@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { type StandInChronosd, startStandInChronosd } from '../../support/stand-ins/chronosd.ts';
 import { type AgentFiles, makeAgentFiles } from './agent-files.ts';
@@ -165,10 +166,20 @@ describe('when chronosd is faulty', () => {
 
   test('it resets the connection, answers HTML, or another error: each has its code and sentence', async () => {
     await start();
-    const cases: [answer: (response: import('node:http').ServerResponse) => void, code: string, says: RegExp][] = [
+    const cases: [answer: (response: ServerResponse) => void, code: string, says: RegExp][] = [
       [(response) => response.destroy(), 'unavailable', /closed the connection before it answered .*idempotency_key/],
-      [(response) => response.end('<!doctype html><p>hi'), 'unavailable', /not an envelope/],
-      [(response) => response.writeHead(502).end(), 'unavailable', /502/],
+      [(response) => response.end('<!doctype html><p>hi'), 'unavailable', /not an envelope; it is unknown/],
+      // Of a proxy that lost the answer, and of one that passed nothing on.
+      ...[502, 504].map((status): [(response: ServerResponse) => void, string, RegExp] => [
+        (response) => response.writeHead(status).end('<h1>Bad Gateway</h1>'),
+        'unavailable',
+        new RegExp(`${status} with a body .*; it is unknown whether the request was carried out: send it again`),
+      ]),
+      [
+        (response) => response.writeHead(404).end('<h1>Not here</h1>'),
+        'unavailable',
+        /404 with a body that is not an envelope$/,
+      ],
       [
         (response) =>
           response

@@ -403,3 +403,24 @@ describe('the screens of the console', () => {
     }
   });
 });
+
+test('the list without filters has the alarms of every status, those that fire next first', async (t) => {
+  const owner = sharedOwner();
+  t.after(() => owner.end());
+  const [own, browser] = await Promise.all([startInstallation(owner, saying('Good morning.')), startBrowser(owner)]);
+  const set = async (message: string, when: string) =>
+    JSON.parse(await own.reveille('alarm', 'set', message, when, '--json')).id as string;
+  await own.reveille('alarm', 'cancel', await set('Cancelled', 'in 1 hour'));
+  await own.reveille('alarm', 'pause', await set('Paused', 'in 2 hours'));
+  await set('Later', 'in 4 hours');
+  await set('Sooner', 'in 3 hours');
+  const { page } = await browser.open();
+  await page.goto(await own.address());
+  await page.waitForURL(/\/upcoming$/);
+  await page.goto(page.url().replace(/upcoming$/, 'alarms'));
+  const names = (await page.locator('li.row a.name').allInnerTexts()).map((name) => name.split('\n')[0]!);
+  assert.deepEqual(
+    names.filter((name) => /^(Cancelled|Paused|Later|Sooner)$/.test(name)),
+    ['Sooner', 'Later', 'Paused', 'Cancelled'],
+  );
+});
