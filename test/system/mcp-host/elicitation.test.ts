@@ -93,12 +93,12 @@ test('a question during a call is asked, and the time of the person is not the t
     send({ message: 'Where to?', requestedSchema: CITY });
     return JSON.stringify(await next());
   });
-  const pool = await poolOf(t, url, { tools: [{ name: 'book', timeout_ms: 300 }] });
+  const pool = await poolOf(t, url, { tools: [{ name: 'book', timeout_ms: 2000 }] });
   assert.deepEqual((capabilities() as { elicitation?: object }).elicitation, { form: {}, url: {} });
   const asked: QuestionText[] = [];
   const ask: AskPerson = async (question) => {
     asked.push(question);
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    await new Promise((resolve) => setTimeout(resolve, 2500));
     return { action: 'accept', content: { city: 'Bonn' } };
   };
   assert.equal(await textOf(pool.call('wiki', 'book', {}, { ask })), '{"action":"accept","content":{"city":"Bonn"}}');
