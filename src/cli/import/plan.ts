@@ -4,7 +4,14 @@ import type { AlarmCreateBody } from '../../chronos/client.ts';
 import { alarmPreviewRequestSchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { type ImportableJob, type ImportContext, type ImportSource, importKey, type JobList } from './job.ts';
+import {
+  type ImportableJob,
+  type ImportContext,
+  type ImportSource,
+  importKey,
+  type JobList,
+  withOwnIds,
+} from './job.ts';
 
 /** The default limits of chronosd; chronosd checks again when the alarm is set. */
 const LIMITS = { minIntervalSeconds: 10, maxFailures: 100 };
@@ -56,7 +63,7 @@ export function planImport(
   context: Pick<ImportContext, 'now' | 'zone'>,
   conversation?: string,
 ): Planned[] {
-  return jobs.map((job) =>
+  return withOwnIds(jobs).map((job) =>
     'omitted' in job
       ? { source, id: job.id, name: job.name, differs: [], not_imported: job.omitted }
       : planOf(source, job, context, conversation),
