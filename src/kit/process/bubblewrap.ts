@@ -100,10 +100,12 @@ export function currentEntryMounts(folder: string, without: readonly string[]): 
 }
 
 /** Isolation from other processes, shared memory, terminals and capabilities. */
-function isolation(ofRoot: boolean, network: boolean): string[] {
+function isolation(ofRoot: boolean, network: boolean, forbidsNamespaces: boolean): string[] {
   return [
     ...['--unshare-pid', '--unshare-ipc', '--cap-drop', 'ALL'],
-    ...(ofRoot ? ['--unshare-user', '--uid', UNPRIVILEGED, '--gid', UNPRIVILEGED] : []),
+    ...(ofRoot || forbidsNamespaces ? ['--unshare-user'] : []),
+    ...(ofRoot ? ['--uid', UNPRIVILEGED, '--gid', UNPRIVILEGED] : []),
+    ...(forbidsNamespaces ? ['--disable-userns'] : []),
     ...(network ? [] : ['--unshare-net']),
   ];
 }
@@ -139,6 +141,8 @@ export type BubblewrapOptions = {
   readonly network?: boolean;
   /** Whether the program builds its own sandboxes; not possible for root's programs. */
   readonly nests?: boolean;
+  /** Whether it may make no user namespaces; bubblewrap must be able to forbid it. */
+  readonly forbidsNamespaces?: boolean;
   /** Whether it ends with this process, also if that is killed. */
   readonly endsWithParent?: boolean;
   /** A folder that exists inside, although its content is not shown. */
@@ -156,7 +160,7 @@ export function bubblewrapCommand(
   command: readonly string[],
   options: BubblewrapOptions = {},
 ): string[] {
-  const { user, network = true, nests = false, endsWithParent = false } = options;
+  const { user, network = true, nests = false, endsWithParent = false, forbidsNamespaces = false } = options;
   const { home, cwd, variables = {}, withoutVariables = [] } = options;
   const { base, hidden } = view;
   const ofRoot = isRoots(user);
@@ -169,7 +173,7 @@ export function bubblewrapCommand(
   return [
     bubblewrap,
     ...(endsWithParent ? ['--die-with-parent'] : []),
-    ...isolation(ofRoot, network),
+    ...isolation(ofRoot, network, forbidsNamespaces),
     ...baseMounts(base, { ofRoot, network, nests }, files),
     ...(home === undefined || base === 'everything' ? [] : ['--dir', home]),
     ...mounts.flatMap(({ path, as, isFolder }) => {
@@ -198,13 +202,19 @@ async function probe(path: string | undefined, user: ProgramUser | undefined): P
   const found = folders.map((folder) => join(folder, 'bwrap')).find(isExecutable);
   if (found === undefined) return { kind: 'none', why: 'bubblewrap is not installed (apt-get install bubblewrap)' };
   const view: View = { base: baseFor(user), hidden: [], shown: [], kept: [], tools: [] };
-  const [program, ...args] = bubblewrapCommand(found, view, ['/bin/sh', '-c', ':'], { user, cwd: '/' });
-  const failure = await new Promise<string | undefined>((resolve) => {
-    execFile(program!, args, { timeout: PROBE_LIMIT_MS, env: {}, cwd: '/', ...user }, (error, _stdout, stderr) =>
-      resolve(error === null ? undefined : stderr.trim().split('\n')[0] || error.message.split('\n')[0]),
-    );
-  });
-  if (failure === undefined) return { kind: 'bubblewrap', path: found };
+  const failureOf = (forbidsNamespaces: boolean) => {
+    const options = { user, cwd: '/', forbidsNamespaces };
+    const [program, ...args] = bubblewrapCommand(found, view, ['/bin/sh', '-c', ':'], options);
+    return new Promise<string | undefined>((resolve) => {
+      execFile(program!, args, { timeout: PROBE_LIMIT_MS, env: {}, cwd: '/', ...user }, (error, _stdout, stderr) =>
+        resolve(error === null ? undefined : stderr.trim().split('\n')[0] || error.message.split('\n')[0]),
+      );
+    });
+  };
+  for (const forbidsNamespaces of [true, false])
+    if ((await failureOf(forbidsNamespaces)) === undefined)
+      return { kind: 'bubblewrap', path: found, forbidsNamespaces };
+  const failure = await failureOf(false);
   return { kind: 'none', why: `${found} cannot be used here (${failure}); the system may forbid user namespaces` };
 }
 

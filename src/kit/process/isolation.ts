@@ -64,6 +64,8 @@ export type SandboxedProgram = {
   readonly readOnly?: readonly string[];
   /** A closed sandbox with only this view, if bubblewrap works. */
   readonly room?: SandboxView | undefined;
+  /** A single command that needs no sandbox of its own: it may make no user namespaces, where that can be forbidden. */
+  readonly isCommand?: boolean;
   /** In a closed sandbox: it ends with this process, also if that is killed. */
   readonly endsWithParent?: boolean;
   /** The user that it runs as; by default this process's. */
@@ -227,18 +229,26 @@ export class Sandbox {
    * @throws Error if the sandbox is required and not available, or if the working folder is hidden
    */
   async wrap(program: SandboxedProgram): Promise<{ command: readonly string[]; carried: boolean }> {
-    const { command, cwd, env, user, room, endsWithParent = false } = program;
+    const { command, cwd, env, user, room, endsWithParent = false, isCommand = false } = program;
     const means = await this.mechanism(user);
     if (means.kind === 'none') {
       if (this.mode !== 'required') return { command, carried: false };
       throw new Error(`REVEILLE_SEPARATION is required, and programs cannot be isolated here: ${means.why}`);
     }
+    const forbidsNamespaces = isCommand && means.kind === 'bubblewrap' && means.forbidsNamespaces;
     if (room && means.kind === 'bubblewrap' && !user) {
       const home = room.writable[0]!;
       for (const folder of room.writable) await mkdir(folder, { recursive: true, mode: 0o700 });
       const hidden = [...this.paths.hidden, ...(program.others?.() ?? []).filter((path) => !isWithin(home, path))];
       const inside = bubblewrapCommand(means.path, closedView(room, hidden), command, {
-        ...{ network: room.network, home, cwd: home, endsWithParent, withoutVariables: ['XDG_CACHE_HOME'] },
+        ...{
+          network: room.network,
+          home,
+          cwd: home,
+          endsWithParent,
+          forbidsNamespaces,
+          withoutVariables: ['XDG_CACHE_HOME'],
+        },
         variables: { HOME: home, TMPDIR: '/tmp', [SANDBOX_VARIABLE]: '1' },
       });
       return { command: inside, carried: true };
@@ -254,7 +264,7 @@ export class Sandbox {
     const existing = { ...view, shown: view.shown.filter(({ path }) => realOrUndefined(path) !== undefined) };
     if (means.kind === 'seatbelt') return { command: seatbeltCommand(means.path, existing, command), carried: false };
     const inside = bubblewrapCommand(means.path, existing, command, {
-      ...{ user, home: cwd ?? env.HOME, nests: this.#nests(program) },
+      ...{ user, home: cwd ?? env.HOME, nests: !isCommand && this.#nests(program), forbidsNamespaces },
       variables: { TMPDIR: '/tmp' },
     });
     return { command: inside, carried: true };

@@ -30,6 +30,8 @@ export type MachineProgram = {
   readOnly?: readonly string[];
   /** The value of the specification. */
   sandbox: boolean | undefined;
+  /** The command of an alarm: it is not the agent, so it gets none of the agent's keys. */
+  isCommand?: boolean;
   runAs?: ProgramUser | undefined;
 };
 
@@ -86,7 +88,16 @@ export class Isolation {
    * @throws ReveilleError `unavailable` when the program is missing, may not be isolated this way, or cannot work in
    *   its folder
    */
-  async isolate({ userId, command, cwd, env, sandbox, runAs, ...more }: MachineProgram): Promise<IsolatedProgram> {
+  async isolate({
+    userId,
+    command,
+    cwd,
+    env,
+    sandbox,
+    runAs,
+    isCommand = false,
+    ...more
+  }: MachineProgram): Promise<IsolatedProgram> {
     const { sandboxer, grantedTo } = this.#options;
     // A sandbox makes missing folders, and would hide the error.
     const problem = await folderProblem(cwd);
@@ -111,7 +122,7 @@ export class Isolation {
         ...plain,
         ...{ words: more.specArgs ?? command, writable: more.writable ?? [], readOnly: more.readOnly ?? [] },
         others: () => this.#othersOf(userId),
-        granted: grantedTo?.(userId) ?? [],
+        ...{ granted: isCommand ? [] : (grantedTo?.(userId) ?? []), isCommand },
         ...(runAs ? { user: runAs } : {}),
       });
       const environment = wrapped.carried ? { ...plain.env, [ISOLATED_VARIABLE]: '1' } : plain.env;
@@ -165,7 +176,7 @@ export class Isolation {
     }
     const own = (writable ?? []).filter((path) => this.isReadable(userId, realOrUndefined(path) ?? path, [path]));
     const wrapped = await sandboxer.wrap({
-      ...{ command, cwd, env, endsWithParent: true, others: () => this.#othersOf(userId) },
+      ...{ command, cwd, env, endsWithParent: true, isCommand: true, others: () => this.#othersOf(userId) },
       room: { writable: [real, ...own], readable: [], network },
     });
     return { command: wrapped.command, env, cwd: real, isWrapped: wrapped.carried };

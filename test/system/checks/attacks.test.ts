@@ -107,6 +107,11 @@ async function unixServer(t: TestContext, path: string): Promise<{ hits: number 
   return found;
 }
 
+test('a command makes no user namespace', { skip: needs('bubblewrap') }, async (t) => {
+  const output = await printed(await checksBench(t), 'unshare --user echo nested; bwrap --bind / / echo nested');
+  assert.doesNotMatch(output, /nested/);
+});
+
 test('a command without network reaches no socket, and one with network none of a file', {
   skip: needs('bubblewrap'),
 }, async (t) => {
