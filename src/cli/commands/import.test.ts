@@ -79,6 +79,22 @@ test('a repeated import sets no second alarm, and a changed job does not change 
   assert.equal((await house.client.getAlarm(set.alarm_id)).cron_expr, '0 7 * * *');
 });
 
+test('the dry run names programs and folders that the machine of the agent lacks', async () => {
+  const path = file('table', '0 9 * * * /nowhere/backup.sh --all\n0 9 * * * no-such-program\n0 9 * * * cd /x && ls\n');
+  await house.run('machine', 'put', '--provider', 'process', '--dir', folder, '--', process.execPath);
+  const plans = lines(await house.run('import', 'crontab', path, '--json'));
+  assert.deepEqual(
+    plans.map(({ differs }) => differs),
+    [
+      ["your agent's machine has no program /nowhere/backup.sh"],
+      ["your agent's machine has no program no-such-program"],
+      [],
+    ],
+  );
+  const messages = lines(await house.run('import', 'crontab', path, '--json', '--as-messages'));
+  assert.deepEqual(messages[0].differs, []);
+});
+
 test('commands that no person sets are named', async () => {
   const path = file('table', CRONTAB);
   assert.doesNotMatch(await house.run('import', 'crontab', path), /No person is proved here/);

@@ -10,13 +10,14 @@ import { conversationIdSchema } from '../../wire/alarm.ts';
 import type { AlarmStatus } from '../../wire/alarm-fields.ts';
 import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
-import { alarmClient, provesPerson } from '../access/chronos.ts';
+import { alarmClient, labelOf, provesPerson, userOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { choiceFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { claudeFile, claudeJobs } from '../import/claude.ts';
 import { crontabJobs } from '../import/crontab.ts';
 import { IMPORT_SOURCES, type ImportContext, type ImportSource, type JobList } from '../import/job.ts';
+import { machineNeeds } from '../import/machine-needs.ts';
 import { openclawFile, openclawJobs } from '../import/openclaw.ts';
 import { openclawDatabaseText } from '../import/openclaw-database.ts';
 import { type Planned, planImport } from '../import/plan.ts';
@@ -211,7 +212,9 @@ export async function importJobs(
   const { conversation } = flags;
   if (conversation !== undefined && !conversationIdSchema.safeParse(conversation).success)
     throw new UsageError(`--conversation must be an id such as main (got ${JSON.stringify(conversation)})`);
-  const from = contextOf(context, flags);
+  const known = contextOf(context, flags);
+  const userId = flags.apply || known.asMessages || source === 'claude' ? undefined : labelOf(context);
+  const from = userId === undefined ? known : { ...known, lacks: await machineNeeds(context, userOf(context, userId)) };
   const read = jobsOf(source, file, from);
   const plans = planImport(source, read, from, conversation);
   const isUnproved = plans.some(({ alarm }) => alarm?.run) && !provesPerson(context, personOf(context, flags));

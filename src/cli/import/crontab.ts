@@ -204,7 +204,7 @@ function jobOf(line: string, hasUser: boolean, settings: Settings, { zone: ownZo
   ];
   const jitter = Math.min(LONGEST_JITTER_MINUTES, delayMinutes) * 60;
   return {
-    ...{ id, name, differs, needs: { program: settings.variables.has('PATH') ? undefined : programOf(command) } },
+    ...{ id, name, differs, needs: { program: programOf(command), searchPath: settings.variables.get('PATH') } },
     alarm: {
       ...{ kind: 'cron', cron_expr: time.fields, timezone: zone, label: name, catch_up: 'none' },
       ...(jitter > 0 && { jitter_seconds: jitter }),

@@ -20,11 +20,19 @@ type Described = {
   readonly differs: readonly string[];
 };
 
+type Needs = {
+  readonly program?: string | undefined;
+  /** Where its program is searched for; by default on the PATH of the machine. */
+  readonly searchPath?: string | undefined;
+  /** Its working folder. */
+  readonly folder?: string | undefined;
+};
+
 /** A job as an alarm. */
 export type ImportableJob = Described & {
   readonly alarm: AlarmCreateBody;
   /** What its command needs where it runs, so far as the job names it. */
-  readonly needs?: { readonly program?: string | undefined; readonly folder?: string | undefined };
+  readonly needs?: Needs | undefined;
   /** It was switched off: its alarm is paused. */
   readonly isPaused?: boolean;
 };
@@ -64,6 +72,8 @@ export type ImportContext = {
   readonly readBeside: (path: string, folder: string) => string;
   /** Whether this computer has a user of this name. */
   readonly isUser: (name: string) => boolean;
+  /** Sentences about what a command needs and the agent's machine lacks; absent if they are not asked for. */
+  readonly lacks?: ((needs: Needs) => readonly string[]) | undefined;
   /** Whether this computer has a program of this name or path. */
   readonly isProgram: (name: string) => boolean;
 };

@@ -257,7 +257,7 @@ function contentOf({ payload, sessionTarget }: OpenclawJob, name: string, { asMe
             ? [`its timeoutSeconds of ${timeoutSeconds} is cut to ${seconds}`]
             : []),
         ],
-        needs: { program: env.PATH === undefined ? argv[0] : undefined, folder: cwd },
+        needs: { program: argv[0], searchPath: env.PATH, folder: cwd },
       };
     }
   }

@@ -36,10 +36,12 @@ export type Planned = {
 function planOf(
   source: ImportSource,
   job: ImportableJob,
-  { now, zone }: Pick<ImportContext, 'now' | 'zone'>,
+  { now, zone, lacks }: Pick<ImportContext, 'now' | 'zone' | 'lacks'>,
   conversation: string | undefined,
 ): Planned {
-  const { id, name, differs } = job;
+  const { id, name, needs } = job;
+  const missing = job.alarm.run === undefined || needs === undefined ? [] : (lacks?.(needs) ?? []);
+  const differs = [...missing, ...job.differs];
   const alarm: AlarmCreateBody = {
     ...(conversation !== undefined && { conversation_id: conversation }),
     ...job.alarm,
@@ -60,7 +62,7 @@ function planOf(
 export function planImport(
   source: ImportSource,
   { jobs }: Pick<JobList, 'jobs'>,
-  context: Pick<ImportContext, 'now' | 'zone'>,
+  context: Pick<ImportContext, 'now' | 'zone' | 'lacks'>,
   conversation?: string,
 ): Planned[] {
   return withOwnIds(jobs).map((job) =>

@@ -202,7 +202,9 @@ function commandOf(unit: string, service: Unit | undefined, context: ImportConte
   if (user !== undefined) differs.push(`${unit} runs as ${user}; the command runs as your agent`);
   if (/[+!]/.test(marks)) differs.push('ExecStart has all rights of systemd; the command has those of your agent');
   if (service.has('Service.EnvironmentFile')) differs.push('EnvironmentFile is not carried over');
-  const needs: { program?: string; folder?: string } = {};
+  const needs: { program?: string; searchPath?: string; folder?: string } = {};
+  const searched = variables.findLast((variable) => variable.startsWith('PATH='));
+  if (searched !== undefined) needs.searchPath = searched.slice('PATH='.length);
   if (argv[0] !== undefined) needs.program = argv[0];
   if (variables.length > 0) argv = ['/usr/bin/env', ...variables, ...argv];
   const given = service.get('Service.WorkingDirectory')?.at(-1) ?? '';

@@ -27,7 +27,18 @@ const USUAL_FOLDERS = ['/usr/bin', '/usr/local/bin', '/bin'];
 /** Devices for graphics and sound, besides the standard ones. Terminals and disks are excluded. */
 const DEVICES = ['/dev/dri', '/dev/kfd', '/dev/accel', '/dev/snd', '/dev/nvidia0', '/dev/nvidiactl', '/dev/nvidia-uvm'];
 /** Programs and their libraries. */
-const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix/store', '/gnu/store'];
+export const SYSTEM_FOLDERS = [
+  '/usr',
+  '/bin',
+  '/sbin',
+  '/lib',
+  '/lib32',
+  '/lib64',
+  '/libx32',
+  '/opt',
+  '/nix/store',
+  '/gnu/store',
+];
 /** System settings that programs need; some files contain secrets. */
 const SETTINGS = '/etc';
 /** Program folders of NixOS. */
@@ -119,7 +130,7 @@ function baseMounts(
   { ofRoot, network, nests }: { ofRoot: boolean; network: boolean; nests: boolean },
   withoutFiles: readonly string[],
 ): string[] {
-  const system = [...SYSTEM.flatMap(readOnly), ...readOnly(SETTINGS), ...(ofRoot ? unreadable(SETTINGS) : [])];
+  const system = [...SYSTEM_FOLDERS.flatMap(readOnly), ...readOnly(SETTINGS), ...(ofRoot ? unreadable(SETTINGS) : [])];
   return [
     ...(base === 'everything' ? ['--ro-bind', '/', '/'] : system),
     ...['--dev', '/dev', ...(network ? DEVICES.flatMap((path) => ['--dev-bind-try', path, path]) : [])],
@@ -168,7 +179,7 @@ export function bubblewrapCommand(
   const mounts = mountsOf(view).filter(({ path }) => !PRIVATE_FOLDERS.includes(path));
   const isVisible = (path: string) =>
     base === 'everything' ||
-    [...SYSTEM, SETTINGS, ...PRIVATE_FOLDERS].some((folder) => isWithin(path, folder)) ||
+    [...SYSTEM_FOLDERS, SETTINGS, ...PRIVATE_FOLDERS].some((folder) => isWithin(path, folder)) ||
     view.shown.some((own) => isWithin(path, own.path));
   return [
     bubblewrap,

@@ -111,11 +111,8 @@ describe('refused requests', () => {
     const names = controls.filter((name) => name !== 'text');
     assert.ok(names.length > 20, String(names));
     const odd = 'a\u202eb\u200bc';
-    const body = new URLSearchParams([
-      ['csrf', csrf],
-      ['do', 'read'],
-      ...names.map((name) => [name, `${odd} ${name}`]),
-    ]);
+    const body = new URLSearchParams({ csrf, do: 'read' });
+    for (const name of names) body.set(name, `${odd} ${name}`);
     const unmarked = (page: string) =>
       [...page.matchAll(control)].filter((match) => {
         const [tag] = match;
