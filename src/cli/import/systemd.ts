@@ -18,6 +18,7 @@ import { calendarTime, spanSeconds } from './systemd-time.ts';
 const TIMER = '.timer';
 const LONGEST_RUN_SECONDS = 86_400;
 const LONGEST_JITTER_SECONDS = 3600;
+const LONGEST_TIME = 1000;
 /** Of a unit, in systemd.unit(5). */
 const LONGEST_NAME = 255;
 
@@ -91,6 +92,7 @@ type Part = { suffix: string; read: () => { time: JobTime; differs: string[] } }
 
 /** Names the setting of a timer that its reader refuses. */
 function reading<T>(value: string, setting: string, read: () => T): T {
+  if (value.length > LONGEST_TIME) throw badJob(`${setting} has more than ${LONGEST_TIME} characters`);
   try {
     return read();
   } catch (thrown) {
