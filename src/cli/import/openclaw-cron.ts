@@ -1,6 +1,7 @@
 /**
  * Cron expressions of OpenClaw, which its library croner reads: five fields, six with seconds first, or seven with years
- * last; besides what cron has, `L` (last day), `#` (nth weekday of the month), `+` (both days must match) and `?`. Pure.
+ * last. Besides what cron has, they have `L` (last day), `#` (nth weekday of the month), `+` (both days must match) and
+ * `?`. Pure.
  */
 import { parseCron } from '../../chronos/alarm/cron.ts';
 import { badJob, type JobTime } from './job.ts';
