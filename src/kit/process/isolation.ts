@@ -56,6 +56,8 @@ export type SandboxedProgram = {
   readonly env: Readonly<Record<string, string>>;
   /** More hidden paths: the folders of other users. A folder that contains a path of the program is ignored. */
   readonly others?: () => readonly string[];
+  /** Files that it does not see, also in its own folders: keys of the program for which it works. */
+  readonly keys?: readonly string[];
   /** Granted to this program even if it does not name them. */
   readonly granted?: readonly Grant[];
   /** Folders, and existing files, that it may write besides its working folder. A folder ends with a slash. */
@@ -129,9 +131,7 @@ export function viewOf(places: SandboxPaths, program: SandboxedProgram, base: Ba
   const named = [...namedPaths(program), ...(cwd === undefined ? [] : [cwd])];
   const others = (program.others?.() ?? []).map(realOf).filter((path) => !named.some((own) => isWithin(own, path)));
   const hiding = outermost(
-    [...hidden.map(realOrUndefined), ...shared.map(realOrUndefined), ...others.map(realOrUndefined)].filter(
-      (path) => path !== undefined,
-    ),
+    [...hidden, ...shared, ...others, ...(program.keys ?? [])].flatMap((path) => realOrUndefined(path) ?? []),
   );
   const isHidden = (path: string) => hiding.some((hiddenPath) => isWithin(path, hiddenPath));
   const fromNames = grantable.flatMap(({ path, writable }) => {
@@ -239,7 +239,8 @@ export class Sandbox {
     if (room && means.kind === 'bubblewrap' && !user) {
       const home = room.writable[0]!;
       for (const folder of room.writable) await mkdir(folder, { recursive: true, mode: 0o700 });
-      const hidden = [...this.paths.hidden, ...(program.others?.() ?? []).filter((path) => !isWithin(home, path))];
+      const others = (program.others?.() ?? []).filter((path) => !isWithin(home, path));
+      const hidden = [...this.paths.hidden, ...others, ...(program.keys ?? [])];
       const inside = bubblewrapCommand(means.path, closedView(room, hidden), command, {
         ...{
           network: room.network,

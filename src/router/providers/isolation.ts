@@ -1,6 +1,7 @@
 /** Isolates a machine's program with a sandbox, and optionally another system user. */
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
+import { isAbsolute } from 'node:path';
 import { ISOLATED_VARIABLE, reachedBy, type Sandbox } from '../../kit/process/isolation.ts';
 import { isProgram, isTooBroad, realOrUndefined } from '../../kit/process/tools.ts';
 import { type Grant, isWithin, type ProgramUser } from '../../kit/process/view.ts';
@@ -64,6 +65,12 @@ function pathsOf({ spec }: ProviderMachine): string[] {
   return [...(cwd === undefined ? [] : [cwd]), ...named].filter((path) => path.startsWith('/'));
 }
 
+/** The key files of a machine's agent, from its specification. */
+function keysOf({ spec }: ProviderMachine): string[] {
+  const { env = {} }: { env?: Readonly<Record<string, string>> } = spec;
+  return Object.entries(env).flatMap(([name, path]) => (name.endsWith('_KEYFILE') && isAbsolute(path) ? [path] : []));
+}
+
 /** Bits of `CapEff` in proc(5): the right to change groups and users. */
 const SETGID_AND_SETUID = 0b1100_0000n;
 
@@ -122,7 +129,7 @@ export class Isolation {
         ...plain,
         ...{ words: more.specArgs ?? command, writable: more.writable ?? [], readOnly: more.readOnly ?? [] },
         others: () => this.#othersOf(userId),
-        ...{ granted: isCommand ? [] : (grantedTo?.(userId) ?? []), isCommand },
+        ...(isCommand ? { isCommand, keys: this.#keysOf(userId) } : { granted: grantedTo?.(userId) ?? [] }),
         ...(runAs ? { user: runAs } : {}),
       });
       const environment = wrapped.carried ? { ...plain.env, [ISOLATED_VARIABLE]: '1' } : plain.env;
@@ -145,6 +152,10 @@ export class Isolation {
     });
     const inside = nearest([...own, ...granted], path);
     return inside >= 0 && inside >= nearest([...hidden, ...this.#othersOf(userId)], path);
+  }
+
+  #keysOf(userId: string): string[] {
+    return [...this.#options.machines()].flatMap((one) => (one.userId === userId ? keysOf(one) : []));
   }
 
   #othersOf(userId: string): string[] {
@@ -176,7 +187,8 @@ export class Isolation {
     }
     const own = (writable ?? []).filter((path) => this.isReadable(userId, realOrUndefined(path) ?? path, [path]));
     const wrapped = await sandboxer.wrap({
-      ...{ command, cwd, env, endsWithParent: true, isCommand: true, others: () => this.#othersOf(userId) },
+      ...{ command, cwd, env, endsWithParent: true, others: () => this.#othersOf(userId) },
+      ...{ isCommand: true, keys: this.#keysOf(userId) },
       room: { writable: [real, ...own], readable: [], network },
     });
     return { command: wrapped.command, env, cwd: real, isWrapped: wrapped.carried };

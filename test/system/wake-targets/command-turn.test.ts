@@ -69,11 +69,17 @@ function hostIn(t: TestContext, targetOf: (folder: string) => Target = neoIn) {
 
 const neoIn = (folder: string): Target => ({
   provider: 'process',
-  spec: { command: ['neo-is-never-started'], env: { NEO_WORKSPACE: folder, ANTHROPIC_API_KEY: SECRET } },
+  spec: {
+    command: ['neo-is-never-started'],
+    env: { NEO_WORKSPACE: folder, ANTHROPIC_API_KEY: SECRET, MATRIX_EXECUTOR_KEYFILE: join(folder, 'own.key') },
+  },
 });
 const claudeIn = (folder: string): Target => ({
   provider: 'command',
-  spec: { preset: 'claude', cwd: folder, env: { ANTHROPIC_API_KEY: SECRET } },
+  spec: {
+    ...{ preset: 'claude', cwd: folder },
+    env: { ANTHROPIC_API_KEY: SECRET, MATRIX_EXECUTOR_KEYFILE: join(folder, 'own.key') },
+  },
 });
 
 type Bench = ReturnType<typeof hostIn>;
@@ -110,8 +116,10 @@ for (const [name, target] of [
   }, async (t) => {
     const bench = hostIn(t, target);
     const key = join(bench.home, 'router', 'agent.key');
-    writeFileSync(key, 'the-key-of-the-agent');
-    bench.script(`cat ${key} 2>&1; unshare --user echo nested 2>&1; bwrap --ro-bind / / echo nested 2>&1; echo end`);
+    for (const path of [key, join(bench.folder, 'own.key')]) writeFileSync(path, 'the-key-of-the-agent');
+    bench.script(
+      `cat ${key} own.key 2>&1; mv own.key moved; cat moved 2>&1; unshare --user echo nested 2>&1; bwrap --ro-bind / / echo nested 2>&1; echo end`,
+    );
     const { reply } = await ended(bench, bench.wakeWith(['./job.sh', key]));
     assert.match(reply!, /end$/);
     assert.doesNotMatch(reply!, /the-key-of-the-agent|^nested/m);
