@@ -15,6 +15,13 @@ export function shown(text: string): Html {
   return html`${parts.map(({ text: part, isEscaped }) => (isEscaped ? html`<span class="odd" title="invisible or misleading character">${part}</span>` : part))}`;
 }
 
+/** The marked value of a control, which cannot mark it itself; nothing for a value without such characters. */
+export function controlNote(value: string | undefined): Html {
+  const text = (value ?? '').replace(/\r\n/g, '\n');
+  if (!marked(text).some(({ isEscaped }) => isEscaped)) return NOTHING;
+  return html`<p class="hint bad">The value has invisible or misleading characters:</p>${block(text)}`;
+}
+
 /** The beginning of a text on one line. */
 export function brief(text: string, most = 120): Html {
   const line = text.trim().replace(/\s+/g, ' ');

@@ -9,6 +9,7 @@ import type { AlarmCreateBody, AlarmPatchBody } from '../chronos/client.ts';
 import { type AlarmView, conversationIdSchema } from '../wire/alarm.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { encodeJson, parseJsonObject, RawJson } from '../wire/json.ts';
+import { formatInstant } from '../wire/rfc3339.ts';
 
 /** Members whose source text is kept, so that numbers keep their digits. */
 const RAW = ['input', 'config', 'context', 'metadata'] as const;
@@ -67,7 +68,7 @@ const countSchema = z.strictObject(filters);
 export type CronFilter = z.output<typeof countSchema> & { enabled?: boolean | null | undefined };
 
 /** The member of a payload that contains a cron. */
-type Kept = { assistant_id: string } & { [N in (typeof RAW)[number]]?: RawJson | undefined };
+type Kept = { assistant_id: string; updated_at?: string } & { [N in (typeof RAW)[number]]?: RawJson | undefined };
 
 /** A cron as the client reads it. */
 export type Cron = Readonly<{
@@ -189,14 +190,24 @@ export function alarmOf(text: string, threadId: string | undefined): { alarm: Al
   };
 }
 
-/** The edit of a cron. @throws as {@link alarmOf} */
-export function changesOf(text: string, alarm: AlarmView): { changes: AlarmPatchBody; enabled: boolean | undefined } {
+/**
+ * The edit of a cron. Alarms do not show when they were edited, so the payload keeps it.
+ *
+ * @param now epoch milliseconds
+ * @throws as {@link alarmOf}
+ */
+export function changesOf(
+  text: string,
+  alarm: AlarmView,
+  now: number,
+): { changes: AlarmPatchBody; enabled: boolean | undefined } {
   const body = read(updateSchema, bodyOf(text));
   checkObjects(body);
   refuseDelete(body.on_run_completed);
   const kept = keptOf(alarm)!;
   const given = RAW.filter((name) => body[name] !== undefined);
-  const merged: Kept = { ...kept, ...Object.fromEntries(given.map((name) => [name, body[name]])) };
+  const members = Object.fromEntries(given.map((name) => [name, body[name]]));
+  const merged: Kept = { ...kept, ...members, updated_at: formatInstant(now) };
   const { schedule, timezone, end_time } = body;
   return {
     changes: {
@@ -204,7 +215,7 @@ export function changesOf(text: string, alarm: AlarmView): { changes: AlarmPatch
       ...(timezone != null && { timezone }),
       ...(end_time !== undefined && { ends_at: end_time === null ? null : instantOf(end_time) }),
       ...(body.input !== undefined && { wake_message: messageOf(kept.assistant_id, body.input) }),
-      ...(given.length > 0 && { payload: payloadOf(merged) }),
+      ...(Object.keys(body).length > 0 && { payload: payloadOf(merged) }),
     },
     enabled: body.enabled ?? undefined,
   };
@@ -223,7 +234,7 @@ function keptOf({ kind, payload }: Pick<AlarmView, 'kind' | 'payload'>): Kept | 
 export function cronOf(alarm: AlarmView, userId: string): Cron | undefined {
   const kept = keptOf(alarm);
   if (kept === undefined || (alarm.status !== 'active' && alarm.status !== 'paused')) return undefined;
-  const { assistant_id, input, config, context, metadata } = kept;
+  const { assistant_id, updated_at, input, config, context, metadata } = kept;
   return {
     cron_id: alarm.id,
     assistant_id,
@@ -234,8 +245,7 @@ export function cronOf(alarm: AlarmView, userId: string): Cron | undefined {
     next_run_date: alarm.next_fire_at ?? null,
     end_time: alarm.ends_at ?? null,
     created_at: alarm.created_at,
-    // Alarms do not show when they were edited.
-    updated_at: alarm.created_at,
+    updated_at: updated_at ?? alarm.created_at,
     enabled: alarm.status === 'active',
     on_run_completed: 'keep',
     metadata: (metadata?.value() as Record<string, unknown> | undefined) ?? {},

@@ -37,7 +37,7 @@ export type LanggraphOptions = {
   readonly enter: (userId: string, kind: 'requests') => () => void;
   /** A client with the user's rights at chronosd. @throws ReveilleError `forbidden` if the token has no such rights */
   readonly clientFor: (user: LanggraphUser) => ChronosClient | Promise<ChronosClient>;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'now'>;
 };
 
 type LanggraphService = {
@@ -72,10 +72,12 @@ function failure(error: ReveilleError): Response {
 class Crons {
   readonly #client: ChronosClient;
   readonly #user: string;
+  readonly #clock: LanggraphOptions['clock'];
 
-  constructor(client: ChronosClient, user: string) {
+  constructor(client: ChronosClient, user: string, clock: LanggraphOptions['clock']) {
     this.#client = client;
     this.#user = user;
+    this.#clock = clock;
   }
 
   #shown(alarm: AlarmView): Cron {
@@ -102,7 +104,7 @@ class Crons {
 
   async update(id: string, text: string): Promise<Cron> {
     const before = await this.#alarm(id);
-    const { changes, enabled } = changesOf(text, before);
+    const { changes, enabled } = changesOf(text, before, this.#clock.now());
     if (Object.keys(changes).length > 0) await this.#client.patchAlarm(id, changes);
     if (enabled === true && before.status === 'paused') await this.#client.resumeAlarm(id);
     if (enabled === false && before.status === 'active') await this.#client.pauseAlarm(id);
@@ -192,7 +194,7 @@ export function createLanggraph({ authenticate, enter, clientFor, clock }: Langg
       const text = await request.text();
       refuseDeepNesting(text);
       const { pathname } = new URL(request.url);
-      const crons = new Crons(await clientOf(user), user.user);
+      const crons = new Crons(await clientOf(user), user.user, clock);
       return await route(crons, request.method, pathname.slice(LANGGRAPH_ROOT.length), text);
     } catch (thrown) {
       if (thrown instanceof SyntaxError)

@@ -100,6 +100,7 @@ class TerminalAgent implements Agent {
         const command = [path, ...line.arguments];
         const isolated = await isolation.isolate({
           ...{ userId: this.#machine.userId, command, cwd, env, sandbox: spec.sandbox },
+          isCommand: turn.terms?.run !== undefined,
           // The prompt, or the command of an alarm, may contain such names, and they do not grant the program access.
           specArgs: turn.terms?.run === undefined ? [path, ...(spec.args ?? [])] : [],
           writable: [...statePaths(this.#preset.state, env), ...(spec.writable ?? []).map((one) => `${one}/`)],

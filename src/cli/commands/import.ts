@@ -4,21 +4,24 @@ import { homedir } from 'node:os';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { isZone, machineZone } from '../../kit/clock/zone.ts';
 import { joinCommand } from '../../kit/phrase/command-line.ts';
+import { isProgram } from '../../kit/process/tools.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';
 import type { AlarmStatus } from '../../wire/alarm-fields.ts';
 import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
-import { alarmClient, provesPerson } from '../access/chronos.ts';
+import { alarmClient, labelOf, provesPerson, userOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
-import { choiceFlag, fileFlag } from '../flags/flags.ts';
+import { choiceFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { claudeFile, claudeJobs } from '../import/claude.ts';
 import { crontabJobs } from '../import/crontab.ts';
 import { IMPORT_SOURCES, type ImportContext, type ImportSource, type JobList } from '../import/job.ts';
+import { machineNeeds } from '../import/machine-needs.ts';
 import { openclawFile, openclawJobs } from '../import/openclaw.ts';
 import { openclawDatabaseText } from '../import/openclaw-database.ts';
 import { type Planned, planImport } from '../import/plan.ts';
+import { sourceText } from '../import/source-file.ts';
 import { systemdFolder, systemdJobs } from '../import/systemd.ts';
 import { counted, wrap } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
@@ -30,6 +33,9 @@ export type ImportFlags = {
   zone?: string;
   conversation?: string;
   asMessages?: boolean;
+  withoutGates?: boolean;
+  system?: boolean;
+  userTable?: boolean;
   as?: string;
 };
 
@@ -42,24 +48,39 @@ type Applied = Planned & {
   conflict?: string;
 };
 
-function contextOf({ clock, environment, settings }: CliContext, { zone, asMessages = false }: ImportFlags) {
+function contextOf({ clock, environment, settings }: CliContext, flags: ImportFlags): ImportContext {
+  const { zone, asMessages = false, withoutGates = false, system = false, userTable = false } = flags;
+  if (system && userTable) throw new UsageError('--system and --user-table exclude each other; give one of them');
   if (zone !== undefined && !isZone(zone))
     throw new UsageError(`--zone must be an IANA time zone such as Europe/Berlin (got ${JSON.stringify(zone)})`);
   const own = zone ?? machineZone(settings.TZ);
   if (own === undefined)
     throw new UsageError('the time zone of this computer is not known; give --zone, such as --zone Europe/Berlin');
   const home = environment.HOME ?? homedir();
-  const read = (path: string) => {
-    try {
-      return fileFlag('the file', path);
-    } catch (error) {
-      if (error instanceof UsageError) return undefined;
-      throw error;
-    }
-  };
+  const folder = process.cwd();
+  let users: ReadonlySet<string> | undefined;
   return {
-    ...{ now: clock.now(), zone: own, home, folder: process.cwd(), asMessages, environment, read },
-  } satisfies ImportContext;
+    ...{ now: clock.now(), zone: own, home, folder, asMessages, withoutGates, environment },
+    hasUserColumn: system ? true : userTable ? false : undefined,
+    read: (path) => sourceText(path),
+    readBeside: sourceText,
+    isUser(name) {
+      users ??= userNames();
+      return users.has(name);
+    },
+    isProgram: (name) => isProgram(name, environment.PATH, folder),
+  };
+}
+
+/** The users of this computer; `root` where they are kept elsewhere. */
+function userNames(): ReadonlySet<string> {
+  try {
+    const lines = sourceText('/etc/passwd').split('\n');
+    return new Set(lines.flatMap((line) => line.split(':', 1)));
+  } catch (thrown) {
+    if (thrown instanceof UsageError) return new Set(['root']);
+    throw thrown;
+  }
 }
 
 function ownCrontab(): string {
@@ -74,7 +95,7 @@ function ownCrontab(): string {
 }
 
 function jobsOf(source: ImportSource, file: string | undefined, context: ImportContext): JobList {
-  const read = (path: string) => fileFlag('the file', path);
+  const { read } = context;
   switch (source) {
     case 'openclaw': {
       const path = file ?? openclawFile(context);
@@ -87,7 +108,7 @@ function jobsOf(source: ImportSource, file: string | undefined, context: ImportC
     }
     case 'crontab':
       return file === undefined
-        ? crontabJobs(ownCrontab(), 'crontab -l', context)
+        ? crontabJobs(ownCrontab(), 'crontab -l', { ...context, hasUserColumn: false })
         : crontabJobs(read(file), file, context);
     case 'systemd':
       return systemdJobs(file ?? systemdFolder(context), context);
@@ -146,7 +167,9 @@ function rowsOf(job: Applied, { now, width, zone, paint }: Reader): string[] {
       ? [
           ['becomes', becomes.endsWith(where) ? becomes : `${becomes}${where}`],
           ['next', fires],
-          ['runs', alarm?.run && joinCommand(alarm.run.argv)],
+          ...(alarm?.run
+            ? ([['runs', joinCommand(alarm.run.argv)]] as const)
+            : (alarm?.wake_message ?? '').split('\n').map((line, at) => [at === 0 ? 'message' : '', line] as const)),
           ...differs.map((sentence) => ['differs', sentence] as const),
           ['result', resultText(job)],
         ]
@@ -154,7 +177,7 @@ function rowsOf(job: Applied, { now, width, zone, paint }: Reader): string[] {
   const lines = facts.flatMap(([name, text]) => {
     if (text === undefined) return [];
     const [first = '', ...rest] = wrap(oneLine(text), Math.max(40, width - 12));
-    return [`  ${paint('dim', name.padEnd(8))}  ${first}`, ...rest.map((line) => `${' '.repeat(12)}${line}`)];
+    return [`  ${paint('dim', name.padEnd(8))}  ${first}`.trimEnd(), ...rest.map((line) => `${' '.repeat(12)}${line}`)];
   });
   return ['', paint('bold', oneLine(job.name)), ...lines];
 }
@@ -189,7 +212,9 @@ export async function importJobs(
   const { conversation } = flags;
   if (conversation !== undefined && !conversationIdSchema.safeParse(conversation).success)
     throw new UsageError(`--conversation must be an id such as main (got ${JSON.stringify(conversation)})`);
-  const from = contextOf(context, flags);
+  const known = contextOf(context, flags);
+  const userId = flags.apply || known.asMessages || source === 'claude' ? undefined : labelOf(context);
+  const from = userId === undefined ? known : { ...known, lacks: await machineNeeds(context, userOf(context, userId)) };
   const read = jobsOf(source, file, from);
   const plans = planImport(source, read, from, conversation);
   const isUnproved = plans.some(({ alarm }) => alarm?.run) && !provesPerson(context, personOf(context, flags));

@@ -8,9 +8,22 @@ import { z } from 'zod';
 import { compileSchedule } from '../../chronos/alarm/schedule.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { isObject } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
 import { desktopJob } from './claude-desktop.ts';
-import { badJob, type ImportContext, type Job, type JobList, nameFrom, readJsonText, readPart, unread } from './job.ts';
+import {
+  badFile,
+  badJob,
+  eachJob,
+  type ImportContext,
+  type Job,
+  type JobList,
+  nameFrom,
+  readJsonText,
+  unread,
+  zonedCron,
+} from './job.ts';
 
 const DAY_MS = 86_400_000;
 /** A repeating task is deleted after this time, unless it is permanent. */
@@ -52,9 +65,10 @@ export function claudeFile({ folder, home }: ImportContext): string {
   return existsSync(own) ? own : ofUser;
 }
 
-function jobOf(task: SessionTask, { now, zone }: ImportContext, from: string): Job {
-  const { id, cron, prompt, createdAt, recurring = false, permanent = false, session } = task;
-  const schedule = readCron(cron, zone, createdAt, from, id);
+function jobOf(task: SessionTask, { now, zone: ownZone }: ImportContext): Job {
+  const { id, prompt, createdAt, recurring = false, permanent = false, session } = task;
+  const { cron, zone } = zonedCron(task.cron, ownZone);
+  const schedule = readCron(cron, zone, createdAt);
   const name = nameFrom(prompt, id);
   const resumes = session !== undefined && conversationIdSchema.safeParse(session).success;
   const shared = {
@@ -79,12 +93,12 @@ function jobOf(task: SessionTask, { now, zone }: ImportContext, from: string): J
   return { id, name, differs, alarm: { ...shared, kind: 'once', fire_at: formatInstant(due) } };
 }
 
-function readCron(cron: string, zone: string, createdAt: number, from: string, id: string) {
+function readCron(cron: string, zone: string, createdAt: number) {
   try {
     return compileSchedule(cron, zone, createdAt);
   } catch (thrown) {
     if (!(thrown instanceof ReveilleError)) throw thrown;
-    throw badJob(from, `task ${id}`, thrown.message.replace(/^cron_expr: /, 'cron: '));
+    throw badJob(thrown.message.replace(/^cron_expr: /, 'cron: '));
   }
 }
 
@@ -108,24 +122,35 @@ const deleteSchema = z.looseObject({ id: idSchema });
 /** The id in the answer to CronCreate. */
 const ANSWERED_ID = /\b(?:job|task) ([0-9a-z]{6,40})\b/i;
 
-/** The tasks that the calls in a transcript leave behind. */
-function tasksInTranscript(text: string, from: string): SessionTask[] {
+/** The tasks that the calls in a transcript leave behind, and how many lines are unreadable: the last is often unfinished. */
+function tasksInTranscript(text: string, from: string): { tasks: SessionTask[]; unreadable: number } {
   const asked = new Map<string, Omit<SessionTask, 'id'>>();
   const tasks = new Map<string, SessionTask>();
-  for (const [at, line] of text.split('\n').entries()) {
-    if (line.trim() === '') continue;
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  let unreadable = 0;
+  for (const line of lines) {
+    let given: unknown;
+    try {
+      given = JSON.parse(line);
+    } catch {
+      unreadable++;
+      continue;
+    }
     // A transcript has many kinds of entries; only messages have calls.
-    const entry = entrySchema.safeParse(readJsonText(line, `${from}, line ${at + 1},`)).data;
+    const entry = entrySchema.safeParse(given).data;
     const content = entry?.message?.content;
     if (entry === undefined || !Array.isArray(content)) continue;
-    for (const given of content) {
-      const block = blockSchema.safeParse(given).data;
+    for (const part of content) {
+      const block = blockSchema.safeParse(part).data;
       if (block?.type === 'tool_use' && block.name === 'CronCreate') {
-        const { cron, prompt, recurring } = readPart(createSchema, block.input, from, `line ${at + 1}, CronCreate`);
+        const call = createSchema.safeParse(block.input).data;
+        // A call that Claude Code refuses has set nothing.
+        if (call === undefined) continue;
         const createdAt = Date.parse(entry.timestamp ?? '') || 0;
-        asked.set(block.id ?? '', { cron, prompt, createdAt, recurring: recurring ?? true, session: entry.sessionId });
+        const { cron, prompt, recurring = true } = call;
+        asked.set(block.id ?? '', { cron, prompt, createdAt, recurring, session: entry.sessionId });
       } else if (block?.type === 'tool_use' && block.name === 'CronDelete') {
-        tasks.delete(readPart(deleteSchema, block.input, from, `line ${at + 1}, CronDelete`).id);
+        tasks.delete(deleteSchema.safeParse(block.input).data?.id ?? '');
       } else if (block?.type === 'tool_result' && block.is_error !== true) {
         const task = asked.get(block.tool_use_id ?? '');
         const id = ANSWERED_ID.exec(JSON.stringify(block.content ?? ''))?.[1];
@@ -133,31 +158,33 @@ function tasksInTranscript(text: string, from: string): SessionTask[] {
       }
     }
   }
-  return [...tasks.values()];
+  if (unreadable > 0 && unreadable === lines.length) throw badFile(from, 'no line of it is JSON');
+  return { tasks: [...tasks.values()], unreadable };
 }
 
-/** @throws ReveilleError for a file that is none of Claude's, and for a task that is wrong */
+/** @throws ReveilleError for a file that is none of Claude's */
 export function claudeJobs(text: string, from: string, context: ImportContext): JobList {
   if (from.endsWith('.jsonl')) {
-    const tasks = tasksInTranscript(text, from);
-    return { from, jobs: tasks.map((task) => jobOf(task, context, from)), notes: NOTES };
+    const { tasks, unreadable } = tasksInTranscript(text, from);
+    const jobs = tasks.map((task) => eachJob(describedBy(task, 0), () => jobOf(task, context)));
+    return { from, jobs, notes: unreadable === 0 ? NOTES : [...NOTES, `${unreadable} of its lines are no JSON.`] };
   }
   const file = fileSchema.safeParse(readJsonText(text, from)).data;
-  if (file === undefined) throw badFile(from);
-  if ('scheduledTasks' in file) {
-    const given = file.scheduledTasks as readonly unknown[];
-    return { from, jobs: given.map((task, at) => desktopJob(task, at, from, context)), notes: DESKTOP_NOTES };
-  }
-  const tasks = (file.tasks as readonly unknown[]).map((task, at) =>
-    readPart(taskSchema, task, from, nameOfTask(task, at)),
+  if (file === undefined)
+    throw badFile(from, 'it must have a list "tasks" (Claude Code) or "scheduledTasks" (the desktop app)');
+  const isDesktop = 'scheduledTasks' in file;
+  const given = (isDesktop ? file.scheduledTasks : file.tasks) as readonly unknown[];
+  const jobs = given.map((task, at) =>
+    eachJob(describedBy(task, at), () =>
+      isDesktop ? desktopJob(task, context) : jobOf(parseOrThrow(taskSchema, task), context),
+    ),
   );
-  return { from, jobs: tasks.map((task) => jobOf(task, context, from)), notes: NOTES };
+  return { from, jobs, notes: isDesktop ? DESKTOP_NOTES : NOTES };
 }
 
-const badFile = (from: string) =>
-  badJob(from, 'the file', 'it must have a list "tasks" (Claude Code) or "scheduledTasks" (the desktop app)');
-
-function nameOfTask(task: unknown, at: number): string {
-  const id = z.looseObject({ id: idSchema }).safeParse(task).data?.id;
-  return id === undefined ? `task ${at + 1}` : `task ${id}`;
+/** The id and name of a task, also of one that cannot be read. */
+function describedBy(task: unknown, at: number): { id: string; name: string } {
+  const { id, prompt, name } = isObject(task) ? task : {};
+  const own = typeof id === 'string' && id !== '' ? id : `task ${at + 1}`;
+  return { id: own, name: nameFrom(String(name ?? prompt ?? ''), own) };
 }

@@ -2,19 +2,25 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import type { AlarmCreateBody } from '../../chronos/client.ts';
 import { isZone } from '../../kit/clock/zone.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { isObject } from '../../wire/json.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
 import {
+  badFile,
   badJob,
+  eachJob,
+  type ImportableJob,
   type ImportContext,
   type Job,
   type JobList,
   type JobTime,
   nameFrom,
   readJsonText,
-  readPart,
   unread,
+  withoutEmpty,
 } from './job.ts';
 import { openclawTime } from './openclaw-cron.ts';
 import { everyFrom } from './times.ts';
@@ -61,10 +67,71 @@ const jobSchema = z.looseObject({
 type OpenclawJob = z.output<typeof jobSchema>;
 const fileSchema = z.looseObject({ version: z.literal(1).optional(), jobs: z.array(z.unknown()) });
 
+/** Members of a turn that earlier versions wrote beside it. */
+const TURN_OF_OLD = ['model', 'thinking', 'timeoutSeconds', 'deliver', 'channel', 'to', 'bestEffortDeliver'];
+const CONTENT_OF_OLD = ['message', 'text', 'command'];
+
+/** A job as present versions write it; those read what earlier versions wrote, and so does this reader. */
+function modernized(given: unknown): unknown {
+  const job = withoutEmpty(given);
+  if (!isObject(job)) return given;
+  const { jobId, id = jobId, schedule, payload, delivery, enabled, ...rest } = job;
+  const isTurn = (content: Readonly<Record<string, unknown>>) => content.kind === 'agentTurn';
+  const when = withoutEmpty(typeof schedule === 'string' ? { kind: 'cron', expr: schedule } : schedule);
+  let content = withoutEmpty(payload);
+  const { message, text, command } = rest;
+  if (content === undefined) content = message === undefined ? { text: text ?? command } : { message };
+  if (isObject(content)) {
+    const { kind = content.message === undefined ? 'systemEvent' : 'agentTurn', ...members } = content;
+    const named = ['agentTurn', 'systemEvent', 'command'].find(
+      (one) => one.toLowerCase() === String(kind).toLowerCase(),
+    );
+    content = { ...members, kind: named ?? kind };
+  }
+  const moved = isObject(content) && isTurn(content) ? TURN_OF_OLD.filter((name) => name in rest) : [];
+  const used = [...moved, ...(payload === undefined ? CONTENT_OF_OLD : [])];
+  return {
+    ...Object.fromEntries(Object.entries(rest).filter(([name]) => !used.includes(name))),
+    ...(id !== undefined && { id }),
+    ...(typeof enabled === 'boolean' && { enabled }),
+    ...(delivery !== undefined && { delivery: withoutEmpty(delivery) }),
+    schedule: isObject(when) ? modernSchedule(when) : when,
+    payload: isObject(content)
+      ? { ...Object.fromEntries(moved.map((name) => [name, rest[name]])), ...content }
+      : content,
+  };
+}
+
+function modernSchedule({ cron, expr = cron, kind, everyMs, ...rest }: Readonly<Record<string, unknown>>) {
+  const inferred = expr !== undefined ? 'cron' : everyMs !== undefined ? 'every' : 'at';
+  const every = typeof everyMs === 'string' ? Number(everyMs) : everyMs;
+  return {
+    ...rest,
+    kind: typeof kind === 'string' ? kind.toLowerCase() : inferred,
+    ...(expr !== undefined && { expr }),
+    ...(every !== undefined && { everyMs: every }),
+  };
+}
+
+/** Jobs that OpenClaw makes and removes itself; their texts have a meaning there alone. */
+function isManaged({ payload, ...job }: OpenclawJob): boolean {
+  const { description } = job as { description?: unknown };
+  const text = payload.kind === 'systemEvent' ? payload.text : payload.kind === 'agentTurn' ? payload.message : '';
+  return (
+    (typeof description === 'string' && description.includes('[managed-by=')) || /^\s*__openclaw_\w+__\s*$/.test(text)
+  );
+}
+
 /** State, and members that make no difference to an alarm. */
 const SETTLED = ['id', 'name', 'description', 'enabled', 'createdAtMs', 'updatedAtMs', 'state', 'deleteAfterRun'];
-const READ = [...SETTLED, 'schedule', 'sessionTarget', 'wakeMode', 'payload', 'delivery'];
-const PAYLOAD_READ = ['kind', 'text', 'message', 'model', 'argv', 'cwd', 'env', 'timeoutSeconds'];
+const READ = [...SETTLED, 'schedule', 'sessionTarget', 'payload', 'delivery'];
+const SCHEDULE_READ = { at: ['at', 'atMs'], every: ['everyMs', 'anchorMs'], cron: ['expr', 'tz', 'staggerMs'] };
+const PAYLOAD_READ = {
+  systemEvent: ['text'],
+  agentTurn: ['message', 'model'],
+  command: ['argv', 'cwd', 'env', 'timeoutSeconds'],
+};
+const DELIVERY_READ = ['mode', 'channel', 'to'];
 /** Earlier versions have the delivery here. */
 const DELIVERY_IN_PAYLOAD = ['deliver', 'channel', 'to', 'bestEffortDeliver'];
 
@@ -86,19 +153,19 @@ export function openclawFile({ home, environment }: ImportContext): string {
   return !existsSync(file) && existsSync(database) ? database : file;
 }
 
-type Timed = { time: JobTime; differs: string[] } | { omitted: string };
+type Timed = { time: JobTime; differs: string[] };
 
-function timeOf(job: OpenclawJob, { now, zone }: ImportContext, from: string): Timed {
+/** @throws ReveilleError with the reason why the job has no time here */
+function timeOf(job: OpenclawJob, { now, zone }: ImportContext): Timed {
   const { schedule } = job;
-  const wrong = (problem: string) => badJob(from, `job ${job.id}`, problem);
   switch (schedule.kind) {
     case 'at': {
       const { at, atMs } = schedule;
       // A time without an offset is UTC there.
       const due = atMs ?? (at === undefined ? undefined : (parseInstant(at) ?? parseInstant(`${at}Z`)));
       if (due === undefined)
-        throw wrong(`schedule.at must be an instant such as 2026-02-01T16:00:00Z (got ${JSON.stringify(at ?? null)})`);
-      if (due <= now) return { omitted: `it fires once, at ${formatInstant(due)}, which has passed` };
+        throw badJob(`schedule.at must be an instant such as 2026-02-01T16:00:00Z (got ${JSON.stringify(at ?? null)})`);
+      if (due <= now) throw badJob(`it fires once, at ${formatInstant(due)}, which has passed`);
       return { time: { kind: 'once', fire_at: formatInstant(due) }, differs: [] };
     }
     case 'every': {
@@ -115,17 +182,15 @@ function timeOf(job: OpenclawJob, { now, zone }: ImportContext, from: string): T
     case 'cron': {
       const { expr, tz, staggerMs } = schedule;
       if (tz !== undefined && !isZone(tz))
-        throw wrong(`schedule.tz must be an IANA zone such as Europe/Berlin (got ${JSON.stringify(tz)})`);
+        throw badJob(`schedule.tz must be an IANA zone such as Europe/Berlin (got ${JSON.stringify(tz)})`);
       const differs = tz === undefined ? [`it names no zone; ${zone} is taken, as that of its computer`] : [];
       if (staggerMs === undefined && IS_AT_FULL_HOURS.test(expr))
         differs.push('OpenClaw spreads it by up to 5 minutes; the alarm fires exactly');
       try {
         return { time: openclawTime(expr, tz ?? zone), differs };
       } catch (thrown) {
-        if (thrown instanceof ReveilleError) throw wrong(thrown.message.replace(/^cron_expr: /, 'schedule.expr: '));
-        return {
-          omitted: `schedule.expr ${JSON.stringify(expr)} ${(thrown as Error).message}, which an alarm cannot express`,
-        };
+        if (!(thrown instanceof ReveilleError)) throw thrown;
+        throw badJob(`schedule.expr: ${thrown.message.replace(/^cron_expr: /, '')}`);
       }
     }
   }
@@ -151,7 +216,12 @@ function deliveryOf({ delivery, payload }: OpenclawJob): string[] {
   return [`its result went to ${where}; name a channel of yours: reveille alarm edit … --deliver`];
 }
 
-function contentOf({ payload, sessionTarget }: OpenclawJob, name: string, { asMessages }: ImportContext) {
+type Content = { body: Partial<AlarmCreateBody> & { wake_message: string }; differs: string[] } & Pick<
+  ImportableJob,
+  'needs'
+>;
+
+function contentOf({ payload, sessionTarget }: OpenclawJob, name: string, { asMessages }: ImportContext): Content {
   switch (payload.kind) {
     case 'systemEvent':
       return { body: { wake_message: payload.text }, differs: [] };
@@ -171,7 +241,9 @@ function contentOf({ payload, sessionTarget }: OpenclawJob, name: string, { asMe
     case 'command': {
       const { argv, cwd, env = {}, timeoutSeconds } = payload;
       const message = `${name}: ${argv.join(' ')}`;
-      if (asMessages) return { body: { wake_message: message }, differs: ['it wakes your agent; OpenClaw ran it'] };
+      const unused = unread({ cwd, env: payload.env, timeoutSeconds }, []).map((sentence) => `payload.${sentence}`);
+      if (asMessages)
+        return { body: { wake_message: message }, differs: ['it wakes your agent; OpenClaw ran it', ...unused] };
       const variables = Object.entries(env).map(([variable, value]) => `${variable}=${value}`);
       const withEnvironment = variables.length === 0 ? argv : ['/usr/bin/env', ...variables, ...argv];
       const inFolder =
@@ -179,44 +251,74 @@ function contentOf({ payload, sessionTarget }: OpenclawJob, name: string, { asMe
       const seconds = Math.min(LONGEST_RUN_SECONDS, Math.ceil(timeoutSeconds ?? LONGEST_RUN_SECONDS));
       return {
         body: { wake_message: message, run: { argv: inFolder, timeout_seconds: seconds } },
-        differs: ["it runs on your agent's machine, in its sandbox"],
+        differs: [
+          "it runs on your agent's machine, in its sandbox",
+          ...(timeoutSeconds !== undefined && timeoutSeconds > seconds
+            ? [`its timeoutSeconds of ${timeoutSeconds} is cut to ${seconds}`]
+            : []),
+        ],
+        needs: { program: argv[0], searchPath: env.PATH, folder: cwd },
       };
     }
   }
 }
 
-function jobOf(job: OpenclawJob, context: ImportContext, from: string): Job {
+function jobOf(job: OpenclawJob, context: ImportContext): Job {
   const name = nameFrom(job.name ?? '', job.id);
-  const timed = timeOf(job, context, from);
   const described = { id: job.id, name };
-  if ('omitted' in timed) return { ...described, differs: [], omitted: timed.omitted };
-  const { body, differs } = contentOf(job, name, context);
-  const { differs: ofJitter, ...jitter } = jitterOf(job);
-  const inMain = job.sessionTarget === 'main' && job.payload.kind === 'systemEvent';
-  return {
-    ...described,
-    isPaused: job.enabled === false,
-    differs: [
-      ...timed.differs,
-      ...ofJitter,
-      ...differs,
-      ...(inMain
-        ? ['it ran in the main session; the alarm begins a conversation unless --conversation names one']
-        : []),
-      ...deliveryOf(job),
-      ...unread(job, READ),
-      ...unread(job.payload, [...PAYLOAD_READ, ...DELIVERY_IN_PAYLOAD]).map((sentence) => `payload.${sentence}`),
-    ],
-    alarm: { ...timed.time, ...jitter, ...body, label: name },
-  };
+  if (isManaged(job)) return { ...described, differs: [], omitted: 'it belongs to OpenClaw, which manages it itself' };
+  return eachJob(described, () => {
+    const { schedule, payload, delivery = {} } = job;
+    const timed = timeOf(job, context);
+    const { body, differs, needs } = contentOf(job, name, context);
+    const { differs: ofJitter, ...jitter } = jitterOf(job);
+    const inMain = job.sessionTarget === 'main' && payload.kind === 'systemEvent';
+    const { wakeMode, ...rest } = job as OpenclawJob & { wakeMode?: unknown };
+    const below = (part: string, value: object, read: readonly string[]) =>
+      unread(value as Readonly<Record<string, unknown>>, ['kind', ...read]).map((sentence) => `${part}.${sentence}`);
+    return {
+      ...described,
+      isPaused: job.enabled === false,
+      differs: [
+        ...timed.differs,
+        ...ofJitter,
+        ...differs,
+        ...(inMain
+          ? ['it ran in the main session; the alarm begins a conversation unless --conversation names one']
+          : []),
+        ...deliveryOf(job),
+        ...unread(rest, READ),
+        ...(wakeMode === undefined || wakeMode === 'now' ? [] : unread({ wakeMode }, [])),
+        ...below('schedule', schedule, SCHEDULE_READ[schedule.kind]),
+        ...below('payload', payload, [...PAYLOAD_READ[payload.kind], ...DELIVERY_IN_PAYLOAD]),
+        ...below('delivery', delivery, DELIVERY_READ),
+      ],
+      ...(needs && { needs }),
+      alarm: { ...timed.time, ...jitter, ...body, label: name },
+    };
+  });
 }
 
-/** @throws ReveilleError for a file that is not OpenClaw's, and for a job that is wrong */
+/** @throws ReveilleError for a file that is not OpenClaw's */
 export function openclawJobs(text: string, from: string, context: ImportContext): JobList {
-  const { jobs } = readPart(fileSchema, readJsonText(text, from), from, 'the file');
-  const read = jobs.map((given, at) => {
-    const id = z.looseObject({ id: z.string() }).safeParse(given).data?.id;
-    return readPart(jobSchema, given, from, id === undefined ? `job ${at + 1}` : `job ${id}`);
+  const given = readJsonText(text, from);
+  const file = fileSchema.safeParse(Array.isArray(given) ? { jobs: given } : given).data;
+  if (file === undefined) throw badFile(from, 'it must have a list "jobs", and version 1 if it names one');
+  const jobs = file.jobs.map((one, at) => {
+    const modern = modernized(one);
+    const { id, name } = z.looseObject({ id: z.string(), name: z.string().optional() }).safeParse(modern).data ?? {};
+    const described = { id: id ?? `job ${at + 1}`, name: nameFrom(name ?? '', id ?? `job ${at + 1}`) };
+    return eachJob(described, () => jobOf(parseOrThrow(jobSchema, modern), context));
   });
-  return { from, jobs: read.map((job) => jobOf(job, context, from)), notes: NOTES };
+  const ids = jobs.map(({ id }) => id);
+  const isRepeated = (id: string, at: number) => ids.indexOf(id) < at;
+  return {
+    from,
+    jobs: jobs.map((job, at) =>
+      isRepeated(job.id, at) && 'alarm' in job
+        ? { ...job, differs: [...job.differs, `another job of the file has its id ${job.id}; each becomes an alarm`] }
+        : job,
+    ),
+    notes: NOTES,
+  };
 }

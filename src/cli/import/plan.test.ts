@@ -11,18 +11,21 @@ import type { ImportContext } from './job.ts';
 import { openclawJobs } from './openclaw.ts';
 import { openclawDatabaseText } from './openclaw-database.ts';
 import { type Planned, planImport } from './plan.ts';
+import { sourceText } from './source-file.ts';
 import { systemdJobs } from './systemd.ts';
 import { spanSeconds } from './systemd-time.ts';
 
 const NOW = Date.parse('2026-12-01T10:20:30Z');
 const context: ImportContext = {
   ...{ now: NOW, zone: 'Europe/Berlin', home: '/home/ann', folder: '/home/ann/work' },
-  ...{ asMessages: false, environment: {}, read: () => undefined },
+  ...{ asMessages: false, withoutGates: false, environment: {}, read: sourceText, readBeside: sourceText },
+  isUser: (name) => ['root', 'ann', 'mail'].includes(name),
+  isProgram: (name) => ['/usr/bin/true', 'mail', 'report'].includes(name),
 };
 const utc = { ...context, zone: 'UTC' };
 
 const crontab = (text: string, options = context) =>
-  planImport('crontab', crontabJobs(text, 'crontab -l', options), options);
+  planImport('crontab', crontabJobs(text, 'crontab -l', { hasUserColumn: false, ...options }), options);
 const openclaw = (jobs: readonly object[], options = context) =>
   planImport('openclaw', openclawJobs(JSON.stringify({ version: 1, jobs }), 'jobs.json', options), options);
 const claude = (tasks: readonly object[], options = utc) =>
@@ -127,18 +130,66 @@ test('equal lines are two jobs, and a line keeps its key', () => {
   assert.deepEqual(keys('# moved\n@hourly y\n@daily x').slice(1), [one]);
 });
 
-test('a wrong line names file, line, field and remedy, and imports nothing', () => {
-  const refused = (line: string, message: RegExp) => assert.throws(() => crontab(`@daily good\n${line}`), { message });
-  refused(
-    '61 * * * * x',
-    /^crontab -l, line 2: minute "61" is outside 0-59 \(got "61 \* \* \* \*"\); correct it there/,
+test('a wrong line is skipped with its number, field and remedy, and the others are imported', () => {
+  const skipped = (line: string, name: string, reason: RegExp) => {
+    const [good, wrong] = crontab(`@daily good\n${line}`);
+    assert.equal(good?.alarm?.wake_message, 'good');
+    assert.equal(wrong?.name, name);
+    assert.match(wrong?.not_imported ?? '', reason);
+  };
+  skipped('61 * * * * x', 'line 2: 61 * * * * x', /^minute "61" is outside 0-59 \(got "61 \* \* \* \*"\)$/);
+  skipped('0 9 * *', 'line 2: 0 9 * *', /^a job must have a time, such as "0 9 \* \* 1-5" or @daily, and a command/);
+  skipped('@fortnightly x', 'line 2: @fortnightly x', /^"@fortnightly" is not a descriptor/);
+  skipped('0 0 31 2 * x', 'line 2: 0 0 31 2 * x', /^no date ever matches/);
+  skipped('50~10 9 * * * x', 'line 2: 50~10 9 * * * x', /^"50~10" runs backwards/);
+  skipped('CRON_TZ=Berlin\n@daily x', 'line 3: @daily x', /^CRON_TZ=Berlin above it is no IANA zone/);
+  skipped('0 0 * * *  ', 'line 2: 0 0 * * *', /^a job must have a time/);
+  assert.throws(() => crontab('# only\nthis is a letter\n'), { message: /^crontab -l: no line has a time/ });
+});
+
+test('settings and steps are read as cron reads them', () => {
+  const [hourly, both, picked] = crontab(
+    [
+      ...['MY-VAR=1', '"MY VAR" = "a b"', "'Q'='x'", 'EMPTY=', '-S=/bin/sh', 'RANDOM_DELAY=soon', 'HOME=/srv'],
+      ...['*/90 * * * * report', '0 9 */40 * 1 report', '~ 3~3 * * * report'],
+    ].join('\n'),
   );
-  refused('0 9 * *', /^crontab -l, line 2: a job must have a time, such as "0 9 \* \* 1-5" or @daily, and a command/);
-  refused('@fortnightly x', /line 2: "@fortnightly" is not a descriptor/);
-  refused('CRON_TZ=Berlin', /line 2: CRON_TZ must be an IANA zone such as Europe\/Berlin \(got "Berlin"\)/);
-  refused('RANDOM_DELAY=soon', /line 2: RANDOM_DELAY must be whole minutes \(got "soon"\)/);
-  refused('0 0 30 2 * x', /line 2: no date ever matches/);
-  refused('0 0 * * *  ', /line 2: the command is missing/);
+  assert.deepEqual(nextOf(hourly!), ['2026-12-01T11:00:00Z', '2026-12-01T12:00:00Z', '2026-12-01T13:00:00Z']);
+  assert.deepEqual(hourly?.alarm?.run?.argv, [
+    ...['/usr/bin/env', 'MY-VAR=1', 'MY VAR=a b', 'Q=x', 'EMPTY=', 'HOME=/srv', '/bin/sh', '-c', 'report'],
+  ]);
+  assert.deepEqual(hourly?.differs, [
+    '-S=/bin/sh is not carried over',
+    'RANDOM_DELAY=soon is not whole minutes, and is not carried over',
+    "cron ran it in /srv; it runs in the folder of your agent's machine",
+  ]);
+  // A star with a step is free in cron: the first of a month, if it is a Monday.
+  assert.deepEqual(nextOf(both!)[0], '2027-02-01T08:00:00Z');
+  assert.match(picked?.alarm?.cron_expr ?? '', /^\d+ 3 \* \* \*$/);
+});
+
+test('the user column of a copied system crontab is read, or asked for', () => {
+  const table = (text: string, options: Partial<ImportContext> = {}, from = 'system.cron') => {
+    const own = { ...context, ...options };
+    const list = crontabJobs(text, from, own);
+    return { commands: planImport('crontab', list, own).map(({ alarm }) => alarm?.wake_message), notes: list.notes };
+  };
+  const copied = '25 6 * * * root /usr/bin/true\n0 9 * * * mail report\n@daily ann true';
+  const read = table(copied);
+  assert.deepEqual(read.commands, ['/usr/bin/true', 'report', 'true']);
+  assert.match(read.notes.at(-1) ?? '', /read as a system crontab\. .*--user-table\.$/);
+  assert.deepEqual(table(copied, { hasUserColumn: true }).commands, read.commands);
+  assert.equal(table(copied, { hasUserColumn: false }).commands[0], 'root /usr/bin/true');
+  // A relative path of the system's table is known by its place.
+  assert.deepEqual(table('* * * * * deploy /x', { folder: '/etc' }, 'crontab').commands, ['/x']);
+  assert.deepEqual(table('* * * * * deploy /x', { folder: '/etc' }, './cron.d/own').commands, ['/x']);
+  const asked = { message: /line \d: "(?:root|deploy)" may be the user .* --system or --user-table$/ };
+  assert.throws(() => table('0 9 * * * report --all\n25 6 * * * root /usr/bin/true'), asked);
+  assert.throws(() => table('0 9 * * * deploy /opt/x'), asked);
+  // Users that are also programs, and words of the shell, are commands.
+  const own = '0 9 * * * mail -s "Hi" ann\n0 10 * * * cd /srv && report\n0 11 * * * mail';
+  assert.deepEqual(table(own).commands, ['mail -s "Hi" ann', 'cd /srv && report', 'mail']);
+  assert.deepEqual(table('0 9 * * * report /x', {}, '/var/spool/cron/crontabs/ann').commands, ['report /x']);
 });
 
 const SYSTEMD_TABLE: readonly (readonly [event: string, next: string])[] = [
@@ -161,6 +212,8 @@ const SYSTEMD_TABLE: readonly (readonly [event: string, next: string])[] = [
   ['*-*-* 02:00:00 Europe/Berlin', '2026-12-02 01:00:00 2026-12-03 01:00:00 2026-12-04 01:00:00'],
   ['05-10 06:00', '2027-05-10 06:00:00 2028-05-10 06:00:00 2029-05-10 06:00:00'],
   ['2027-03-05 14:00', '2027-03-05 14:00:00'],
+  ['Wed, 17:48', '2026-12-02 17:48:00 2026-12-09 17:48:00 2026-12-16 17:48:00'],
+  ['@1796122800', '2026-12-01 11:00:00'],
   ['2027..2028-*-1 07:30', '2027-01-01 07:30:00 2027-02-01 07:30:00 2027-03-01 07:30:00'],
   ['Wed *-*-8..14 10:00', '2026-12-09 10:00:00 2027-01-13 10:00:00 2027-02-10 10:00:00'],
   ['*-1,7-1 05:40', '2027-01-01 05:40:00 2027-07-01 05:40:00 2028-01-01 05:40:00'],
@@ -248,16 +301,70 @@ test('timers that count from a start, several events, drop-ins and omitted setti
   assert.match(reasons(['OnCalendar=2026,2028-*-1'], ['ExecStart=/bin/true']) ?? '', /years with gaps/);
 });
 
-test('a wrong timer names file, setting and problem', (t) => {
-  const refused = (line: string, message: RegExp) =>
-    assert.throws(() => systemd(unit(t, 'bad', [line], ['ExecStart=/bin/true'])), { message });
-  refused('OnCalendar=Fri..Mon 10:00', /bad\.timer: OnCalendar=Fri\.\.Mon 10:00: "Fri\.\.Mon" runs backwards/);
-  refused('OnCalendar=25:00', /hour "25" is outside 0-23/);
-  refused('OnCalendar=daily Mars/Base', /"Mars\/Base" is not an IANA zone/);
-  refused('OnCalendar=*-13-01', /month "13" is outside 1-12/);
-  refused('OnUnitActiveSec=often', /OnUnitActiveSec=often: "often" is not a time span/);
-  refused('RandomizedDelaySec=5 parsecs', /RandomizedDelaySec=5 parsecs/);
+test('a wrong timer is skipped with its setting and problem, and leaves other events and timers', (t) => {
+  const skipped = (line: string, reason: RegExp) => {
+    const folder = unit(t, 'bad', [line], ['ExecStart=/bin/true']);
+    writeFileSync(join(folder, 'good.timer'), '[Timer]\nOnCalendar=daily\nUnit=bad.service\n');
+    const [bad, good] = systemd(folder);
+    assert.match(bad?.not_imported ?? '', reason);
+    assert.equal(good?.alarm?.cron_expr, '0 0 * * *');
+  };
+  skipped('OnCalendar=Fri..Mon 10:00', /^OnCalendar=Fri\.\.Mon 10:00: "Fri\.\.Mon" runs backwards/);
+  skipped('OnCalendar=25:00', /hour "25" is outside 0-23/);
+  skipped('OnCalendar=daily Mars/Base', /"Mars\/Base" is not an IANA zone/);
+  skipped('OnCalendar=*-13-01', /month "13" is outside 1-12/);
+  skipped('OnUnitActiveSec=often', /OnUnitActiveSec=often: "often" is not a time span/);
+  skipped('OnCalendar=daily\nRandomizedDelaySec=5 parsecs', /RandomizedDelaySec=5 parsecs/);
+  skipped('[Unit]', /must have a section \[Timer\]/);
+  const two = systemd(unit(t, 'two', ['OnCalendar=25:00', 'OnCalendar=06:00'], ['ExecStart=/bin/true']));
+  assert.deepEqual(
+    two.map(({ id, alarm, not_imported }) => [id, alarm?.cron_expr, not_imported === undefined]),
+    [
+      ['two.timer', undefined, false],
+      ['two.timer#2', '0 6 * * *', true],
+    ],
+  );
   assert.throws(() => systemd('/nowhere/x.timer'), { message: /there is no \/nowhere\/x\.timer/ });
+});
+
+test('what a service has besides its command is named, and a gate skips the job unless it is waived', (t) => {
+  const service = [
+    ...['Type=oneshot', 'Nice=19', 'LoadCredential=key:/etc/key', 'ExecStartPost=/bin/notify', 'ExecStart=/bin/backup'],
+    ...['[Unit]', 'After=network-online.target', 'Wants=network-online.target'],
+  ];
+  const differs = [
+    'Nice=19 of b.service is not carried over',
+    'LoadCredential=key:/etc/key of b.service is not carried over',
+    'ExecStartPost=/bin/notify of b.service is not carried over',
+    'After=network-online.target of b.service is not carried over',
+    'Wants=network-online.target of b.service is not carried over',
+  ];
+  const [open] = systemd(unit(t, 'b', ['OnCalendar=daily'], service));
+  assert.deepEqual(open?.differs, differs);
+  const gates = [
+    ...[
+      '[Service]\nExecCondition=/bin/on-ac',
+      '[Service]\nExecStartPre=/bin/mount /x',
+      '[Unit]\nConditionACPower=true',
+    ],
+    ...['[Unit]\nAssertPathExists=/x', '[Unit]\nRequires=mnt-backup.mount', '[Unit]\nRequiresMountsFor=/x'],
+  ];
+  for (const gate of gates) {
+    const folder = unit(t, 'b', ['OnCalendar=daily'], [...service, gate]);
+    const setting = gate.split('\n')[1];
+    for (const options of [utc, { ...utc, asMessages: true }])
+      assert.equal(
+        systemd(folder, options)[0]?.not_imported,
+        `${setting} of b.service decides whether it runs, and is not carried over; --without-gates imports it`,
+      );
+    const [ungated] = systemd(folder, { ...utc, withoutGates: true });
+    const sentence = `${setting} of b.service decided whether it runs, and is not carried over`;
+    assert.deepEqual(ungated?.differs, [sentence, ...differs]);
+  }
+  // A command that may fail, and a timer that names its service, gate nothing.
+  const free = [...service, '[Service]', 'ExecStartPre=-/bin/true', '[Unit]', 'Requires=basic.target'];
+  const [kept] = systemd(unit(t, 'b', ['OnCalendar=daily', '[Unit]', 'Requires=b.service'], free));
+  assert.equal(kept?.differs.length, differs.length + 3);
 });
 
 test('time spans of systemd are read in seconds', () => {
@@ -304,17 +411,26 @@ test('ten tasks of Claude Code become alarms at their times', () => {
   assert.equal(plans[1]?.alarm?.idempotency_key, 'import:claude:00000a01');
 });
 
-test('a task whose time has passed is skipped, and a wrong one names file, task and field', () => {
+test('a task whose time has passed is skipped, and so is a wrong one with its field', () => {
   const [past] = claude([{ id: 'a1', cron: '0 9 1 12 *', prompt: 'x', createdAt: NOW - 86_400_000 }]);
   assert.match(past?.not_imported ?? '', /it was due at 2026-12-01T09:00:00(?:\.000)?Z, which has passed/);
   const task = { id: 'b2', cron: '0 9 * * *', prompt: 'x', createdAt: NOW };
-  const refused = (wrong: object, message: RegExp) => assert.throws(() => claude([task, wrong]), { message });
-  refused({ ...task, cron: '0 25 * * *' }, /^scheduled_tasks\.json, task b2: .*hour "25" is outside 0-23/);
-  refused({ ...task, prompt: '' }, /^scheduled_tasks\.json, task b2: prompt must have at least 1 character/);
-  refused({ cron: '0 9 * * *', prompt: 'x', createdAt: NOW }, /^scheduled_tasks\.json, task 2: id is required/);
+  const skipped = (wrong: object, id: string, reason: RegExp) => {
+    const [good, bad] = claude([{ ...task, id: 'a' }, wrong]);
+    assert.equal(good?.alarm?.wake_message, 'x');
+    assert.equal(bad?.id, id);
+    assert.match(bad?.not_imported ?? '', reason);
+  };
+  skipped({ ...task, cron: '0 25 * * *' }, 'b2', /^cron: hour "25" is outside 0-23/);
+  skipped({ ...task, cron: '0 0 31 2 *' }, 'b2', /^cron: no date ever matches/);
+  skipped({ ...task, cron: 'CRON_TZ=Mars/Base 0 9 * * *' }, 'b2', /^CRON_TZ=Mars\/Base must name an IANA zone/);
+  skipped({ ...task, prompt: '' }, 'b2', /^prompt must have at least 1 character/);
+  skipped({ cron: '0 9 * * *', prompt: 'x', createdAt: NOW }, 'task 2', /^id is required/);
+  const [zoned] = claude([{ ...task, cron: 'CRON_TZ=America/Los_Angeles 30 21 * * *', recurring: true }]);
+  assert.deepEqual(nextOf(zoned!)[0], '2026-12-02T05:30:00Z');
   assert.throws(() => claudeJobs('{', 'f.json', utc), { message: /^f\.json must be JSON .* nothing was imported$/ });
   assert.throws(() => claudeJobs('{"jobs":[]}', 'f.json', utc), {
-    message: /^f\.json, the file: it must have a list "tasks" \(Claude Code\) or "scheduledTasks"/,
+    message: /^f\.json: it must have a list "tasks" \(Claude Code\) or "scheduledTasks"/,
   });
 });
 
@@ -337,10 +453,13 @@ test('the tasks of a session are read from its transcript', () => {
     create('t2', { cron: '0 12 2 12 *', prompt: 'Once', recurring: false }),
     answer('t2', 'Scheduled one-shot task 875bb1c1 (0 12 2 12 *).'),
     create('t3', { cron: '0 13 * * *', prompt: 'Gone' }),
+    create('t5', { cron: 7 }),
     answer('t3', 'Scheduled recurring job 0badcafe (…).'),
     entry('assistant', { type: 'tool_use', id: 't4', name: 'CronDelete', input: { id: '0badcafe' } }),
   ];
-  const list = claudeJobs(lines.join('\n'), `${session}.jsonl`, utc);
+  // The last line of a session that runs is unfinished.
+  const list = claudeJobs([...lines, '{"type":"assist'].join('\n'), `${session}.jsonl`, utc);
+  assert.equal(list.notes.at(-1), '1 of its lines are no JSON.');
   const plans = planImport('claude', list, utc);
   assert.deepEqual(
     plans.map(({ id, alarm }) => [id, alarm?.kind, alarm?.conversation_id]),
@@ -367,7 +486,7 @@ test('tasks of the desktop app are read with the prompts in their files', () => 
     { id: 'gone', cronExpression: '0 9 * * *' },
     { id: 'past', fireAt: NOW - 1, prompt: 'x' },
   ];
-  const options = { ...utc, read: (path: string) => files[path] };
+  const options = { ...utc, readBeside: (path: string) => files[path] ?? sourceText(path) };
   const list = (given: readonly object[]) =>
     planImport(
       'claude',
@@ -386,7 +505,13 @@ test('tasks of the desktop app are read with the prompts in their files', () => 
   assert.deepEqual([later?.alarm?.wake_message, nextOf(later!)], ['Do it later', ['2026-12-05T08:00:00Z']]);
   assert.match(gone?.not_imported ?? '', /its prompt is in no file SKILL\.md/);
   assert.match(past?.not_imported ?? '', /which has passed/);
-  assert.throws(() => list([{ id: 'a', prompt: 'x' }]), { message: /task a: it must have cronExpression, or fireAt/ });
+  const [untimed, zoned] = list([
+    { id: 'a', prompt: 'x' },
+    { id: 'b', prompt: 'y', cronExpression: 'TZ=Asia/Tokyo 0 9 * * *', userSelectedFolders: ['/one', '/two'] },
+  ]);
+  assert.match(untimed?.not_imported ?? '', /^it must have cronExpression, or fireAt/);
+  assert.deepEqual(nextOf(zoned!)[0], '2026-12-02T00:00:00Z');
+  assert.equal(zoned?.differs[1], 'its folder /two is not carried over');
 });
 
 test('a hostile file reads no other file, and gives env no option', (t) => {
@@ -395,12 +520,12 @@ test('a hostile file reads no other file, and gives env no option', (t) => {
   const read: string[] = [];
   const reader = (path: string) => {
     read.push(path);
-    return path === secret || path === '/etc/shadow' ? 'the private key' : undefined;
+    return path === secret || path === '/etc/shadow' ? 'the private key' : sourceText(path);
   };
   const scheduledTasks = [secret, '/etc/shadow', '-', '/dev/stdin', '/x/SKILL.md/../shadow'].map((filePath, n) => ({
     ...{ id: `../../${n}`, cronExpression: '@daily', filePath },
   }));
-  const options = { ...utc, read: reader };
+  const options = { ...utc, readBeside: reader };
   const list = claudeJobs(JSON.stringify({ scheduledTasks }), 'scheduled-tasks.json', options);
   for (const plan of planImport('claude', list, options))
     assert.match(plan.not_imported ?? '', /its prompt is in no file SKILL\.md/);
@@ -410,7 +535,7 @@ test('a hostile file reads no other file, and gives env no option', (t) => {
   );
 
   const outside = unit(t, 'y', ['OnCalendar=daily', 'Unit=../../etc/passwd'], ['ExecStart=/bin/true']);
-  assert.throws(() => systemd(outside), { message: /Unit=\.\.\/\.\.\/etc\/passwd must be the name of a unit/ });
+  assert.match(systemd(outside)[0]?.not_imported ?? '', /^Unit=\.\.\/\.\.\/etc\/passwd must be the name of a unit/);
   const sly = unit(...[t, 'sly', ['OnCalendar=daily']], [
     'Environment=A=1 "-S/bin/sh -c id" -i B=$(id)',
     'ExecStart=/bin/true "; id" `id`',
@@ -421,17 +546,11 @@ test('a hostile file reads no other file, and gives env no option', (t) => {
     'Environment=-S/bin/sh -c id sets no variable, and is not carried over',
     'Environment=-i sets no variable, and is not carried over',
   ]);
-  for (const name of ['-S/bin/sh -c id #', '--split-string', '', 'A=B'])
-    assert.throws(
-      () =>
-        openclaw([
-          {
-            ...{ id: 'j', schedule: { kind: 'cron', expr: '0 9 * * *' } },
-            payload: { kind: 'command', argv: ['/bin/true'], env: { [name]: 'x' } },
-          },
-        ]),
-      { message: /job j: .*nothing was imported/ },
-    );
+  for (const name of ['-S/bin/sh -c id #', '--split-string', '', 'A=B']) {
+    const payload = { kind: 'command', argv: ['/bin/true'], env: { [name]: 'x' } };
+    const [hostile] = openclaw([{ id: 'j', schedule: { kind: 'cron', expr: '0 9 * * *' }, payload }]);
+    assert.match(hostile?.not_imported ?? '', /^payload\.env/);
+  }
   const bomb = `[${'['.repeat(200_000)}`;
   for (const reading of [
     () => openclawJobs(bomb, 'jobs.json', utc),
@@ -535,20 +654,115 @@ test('a job of OpenClaw keeps message, model, spread, command and state, and nam
   assert.equal(off?.paused, true);
 });
 
-test('a job of OpenClaw that has passed or cannot be expressed is skipped, and an invalid one names file, job and field', () => {
-  const [past, nearest] = openclaw([
-    job('past', { kind: 'at', at: '2026-12-01T08:00:00Z' }),
-    job('nearest', { kind: 'cron', expr: '0 9 15W * *', tz: 'UTC' }),
-  ]);
-  assert.match(past?.not_imported ?? '', /which has passed/);
-  assert.match(nearest?.not_imported ?? '', /nearest weekday .* which an alarm cannot express/);
-  const refused = (wrong: object, message: RegExp) => assert.throws(() => openclaw([wrong]), { message });
+test('a job of OpenClaw that has passed, cannot be expressed or is wrong is skipped with its field', () => {
   const cron = (expr: string, tz = 'UTC') => ({ kind: 'cron', expr, tz });
-  refused(job('a', cron('0 9 * *')), /^jobs\.json, job a: schedule\.expr: there are 4 fields; write five/);
-  refused(job('a', cron('0 9 * * *', 'Berlin')), /job a: schedule\.tz must be an IANA zone .* \(got "Berlin"\)/);
-  refused(job('a', { kind: 'every', everyMs: 0 }), /job a: schedule\.everyMs must be at least 1/);
-  refused(job('a', { kind: 'at', at: 'soon' }), /job a: schedule\.at must be an instant .* \(got "soon"\)/);
-  refused(job('a', { kind: 'sometimes' }), /job a: schedule\.kind/);
-  refused(job('a', cron('0 9 * * *'), { kind: 'agentTurn' }), /job a: payload\.message is required/);
-  refused({ name: 'x' }, /^jobs\.json, job 1: id is required/);
+  const skipped = (wrong: object, reason: RegExp, id = 'a') => {
+    const [good, bad] = openclaw([job('good', cron('0 9 * * *')), wrong]);
+    assert.equal(good?.alarm?.label, 'Job good');
+    assert.equal(bad?.id, id);
+    assert.match(bad?.not_imported ?? '', reason);
+  };
+  skipped(job('a', { kind: 'at', at: '2026-12-01T08:00:00Z' }), /which has passed/);
+  skipped(job('a', cron('0 9 15W * *')), /^schedule\.expr: it has the nearest weekday .* an alarm cannot express$/);
+  skipped(job('a', cron('0 9 * *')), /^schedule\.expr: there are 4 fields; write five/);
+  skipped(job('a', cron('0 9 * * *', 'Berlin')), /^schedule\.tz must be an IANA zone .* \(got "Berlin"\)/);
+  skipped(job('a', { kind: 'every', everyMs: 0 }), /^schedule\.everyMs must be at least 1/);
+  skipped(job('a', { kind: 'at', at: 'soon' }), /^schedule\.at must be an instant .* \(got "soon"\)/);
+  skipped(job('a', { kind: 'sometimes' }), /^schedule\.kind/);
+  skipped(job('a', cron('0 9 * * *'), { kind: 'agentTurn' }), /^payload\.message is required/);
+  skipped({ name: 'x' }, /^id is required/, 'job 2');
+  assert.throws(() => openclawJobs('{"tasks":[]}', 'jobs.json', context), {
+    message: /^jobs\.json: it must have a list/,
+  });
+});
+
+test('jobs of OpenClaw keep the meaning that croner gives them, also in forms of earlier versions', () => {
+  const legacy = { name: 'Old', createdAtMs: NOW };
+  const table: readonly (readonly [job: object, next: string])[] = [
+    // Both days are restricted, also by a step: either of them is enough.
+    [
+      job('a', { kind: 'cron', expr: '0 9 */2 * 1', tz: 'UTC' }),
+      '2026-12-03 09:00:00 2026-12-05 09:00:00 2026-12-07 09:00:00',
+    ],
+    [
+      job('a', { kind: 'cron', expr: '0 9 13 * */3', tz: 'UTC' }),
+      '2026-12-02 09:00:00 2026-12-05 09:00:00 2026-12-06 09:00:00',
+    ],
+    [
+      job('a', { kind: 'cron', expr: '0 9 1-7 * +MON', tz: 'UTC' }),
+      '2026-12-07 09:00:00 2027-01-04 09:00:00 2027-02-01 09:00:00',
+    ],
+    [
+      job('a', { kind: 'cron', expr: '0 0 9 1 * * 2027', tz: 'UTC' }),
+      '2027-01-01 09:00:00 2027-02-01 09:00:00 2027-03-01 09:00:00',
+    ],
+    [job('a', { kind: 'cron', expr: '0 0 9 1 2 ? 2027-2028', tz: 'UTC' }), '2027-02-01 09:00:00 2028-02-01 09:00:00'],
+    [job('a', { kind: 'cron', expr: '0 30 9 24 12 * 2026', tz: 'UTC' }), '2026-12-24 09:30:00'],
+    [
+      job('a', { kind: 'cron', expr: '0 9 * * *', tz: '' }),
+      '2026-12-02 08:00:00 2026-12-03 08:00:00 2026-12-04 08:00:00',
+    ],
+    [
+      job('a', { kind: 'cron', expr: '0 9 * * *', tz: null }),
+      '2026-12-02 08:00:00 2026-12-03 08:00:00 2026-12-04 08:00:00',
+    ],
+    [job('a', { kind: 'cron', cron: '0 9 2 12 *', tz: 'UTC' }), '2026-12-02 09:00:00'],
+    [job('a', { cron: '0 9 2 12 *', tz: 'UTC' }), '2026-12-02 09:00:00'],
+    [job('a', { everyMs: '3600000', anchorMs: NOW }), '2026-12-01 11:20:30 2026-12-01 12:20:30'],
+    [{ ...legacy, jobId: 'a', schedule: '0 9 * * *', command: 'Do it' }, '2026-12-02 08:00:00'],
+    [
+      { ...legacy, id: 'a', schedule: { atMs: NOW + 1000 }, payload: { kind: 'AgentTurn', message: 'Do it' } },
+      '2026-12-01 10:20:31',
+    ],
+    [
+      { ...legacy, id: 'a', schedule: '0 9 * * *', enabled: null, description: null, message: 'Do it' },
+      '2026-12-02 08:00:00',
+    ],
+  ];
+  for (const [given, next] of table) {
+    const [plan] = openclaw([given]);
+    const expected = instantsIn(next);
+    assert.equal(plan?.id, 'a', JSON.stringify(given));
+    assert.deepEqual(nextOf(plan!).slice(0, expected.length), expected, JSON.stringify(given));
+  }
+  const [old] = openclaw([
+    { ...legacy, id: 'a', schedule: '0 9 * * *', message: 'Do it', model: 'opus', thinking: 'high' },
+  ]);
+  assert.deepEqual([old?.alarm?.wake_message, old?.alarm?.model], ['Do it', 'opus']);
+  assert.ok(old?.differs.includes('payload.thinking is not carried over ("high")'));
+});
+
+test("OpenClaw's own jobs are skipped, two jobs with one id are two alarms, and what is dropped is named", () => {
+  const schedule = { kind: 'cron', expr: '0 7 * * *', tz: 'UTC' };
+  const [dream, promoted, one, two, turned] = openclaw([
+    job('d', schedule, { kind: 'systemEvent', text: '__openclaw_memory_core_short_term_promotion_dream__' }),
+    job('p', schedule, turn, { description: '[managed-by=memory-core.short-term-promotion] Promote' }),
+    job('same', schedule),
+    job('same', schedule, { kind: 'agentTurn', message: 'Another' }),
+    job(
+      't',
+      { ...schedule, jitter: 5 },
+      { ...turn, timeoutSeconds: 90 },
+      {
+        wakeMode: 'next-heartbeat',
+        delivery: { mode: 'none', bestEffort: true },
+      },
+    ),
+  ]);
+  assert.equal(dream?.not_imported, 'it belongs to OpenClaw, which manages it itself');
+  assert.equal(promoted?.not_imported, dream?.not_imported);
+  assert.notEqual(one?.alarm?.idempotency_key, two?.alarm?.idempotency_key);
+  assert.deepEqual(two?.differs, ['another job of the file has its id same; each becomes an alarm']);
+  assert.deepEqual(turned?.differs, [
+    'wakeMode is not carried over ("next-heartbeat")',
+    'schedule.jitter is not carried over (5)',
+    'payload.timeoutSeconds is not carried over (90)',
+    'delivery.bestEffort is not carried over (true)',
+  ]);
+  const command = { kind: 'command', argv: ['/bin/true'], cwd: '/srv', timeoutSeconds: 90 };
+  const [message] = openclaw([job('c', schedule, command)], { ...context, asMessages: true });
+  assert.deepEqual(message?.differs.slice(1), [
+    'payload.cwd is not carried over ("/srv")',
+    'payload.timeoutSeconds is not carried over (90)',
+  ]);
 });

@@ -4,7 +4,14 @@ import type { AlarmCreateBody } from '../../chronos/client.ts';
 import { alarmPreviewRequestSchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { type ImportableJob, type ImportContext, type ImportSource, importKey, type JobList } from './job.ts';
+import {
+  type ImportableJob,
+  type ImportContext,
+  type ImportSource,
+  importKey,
+  type JobList,
+  withOwnIds,
+} from './job.ts';
 
 /** The default limits of chronosd; chronosd checks again when the alarm is set. */
 const LIMITS = { minIntervalSeconds: 10, maxFailures: 100 };
@@ -29,10 +36,12 @@ export type Planned = {
 function planOf(
   source: ImportSource,
   job: ImportableJob,
-  { now, zone }: Pick<ImportContext, 'now' | 'zone'>,
+  { now, zone, lacks }: Pick<ImportContext, 'now' | 'zone' | 'lacks'>,
   conversation: string | undefined,
 ): Planned {
-  const { id, name, differs } = job;
+  const { id, name, needs } = job;
+  const missing = job.alarm.run === undefined || needs === undefined ? [] : (lacks?.(needs) ?? []);
+  const differs = [...missing, ...job.differs];
   const alarm: AlarmCreateBody = {
     ...(conversation !== undefined && { conversation_id: conversation }),
     ...job.alarm,
@@ -53,10 +62,10 @@ function planOf(
 export function planImport(
   source: ImportSource,
   { jobs }: Pick<JobList, 'jobs'>,
-  context: Pick<ImportContext, 'now' | 'zone'>,
+  context: Pick<ImportContext, 'now' | 'zone' | 'lacks'>,
   conversation?: string,
 ): Planned[] {
-  return jobs.map((job) =>
+  return withOwnIds(jobs).map((job) =>
     'omitted' in job
       ? { source, id: job.id, name: job.name, differs: [], not_imported: job.omitted }
       : planOf(source, job, context, conversation),

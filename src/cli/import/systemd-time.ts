@@ -1,20 +1,8 @@
 /** Calendar events and time spans of systemd.time(7), read as the time of an alarm. Pure. */
-import { instantOfWall } from '../../chronos/alarm/occurrence.ts';
-import { isZone, zoneOf } from '../../kit/clock/zone.ts';
+import { isZone } from '../../kit/clock/zone.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import type { JobTime } from './job.ts';
-import { rulesOf, type TimeSets, timeOf } from './times.ts';
-
-/** A problem in a calendar event or a time span. */
-export class SystemdTimeError extends Error {
-  override name = 'SystemdTimeError';
-  /** False for a valid text that an alarm cannot express. */
-  readonly isWrong: boolean;
-  constructor(message: string, isWrong = true) {
-    super(message);
-    this.isWrong = isWrong;
-  }
-}
+import { badJob, type JobTime } from './job.ts';
+import { type TimeSets, timeOf, timeWithin } from './times.ts';
 
 const SHORTHANDS: Readonly<Record<string, string>> = {
   minutely: '*-*-* *:*:00',
@@ -43,18 +31,22 @@ const rank = (day: number) => (day + 6) % 7;
 function weekday(name: string): number {
   const text = name.toLowerCase();
   const day = Math.max(WEEKDAYS.indexOf(text), LONG_WEEKDAYS.indexOf(text));
-  if (day < 0) throw new SystemdTimeError(`${JSON.stringify(name)} is not a weekday such as Mon`);
+  if (day < 0) throw badJob(`${JSON.stringify(name)} is not a weekday such as Mon`);
   return day;
 }
 
+/** As in systemd, a comma may follow the last one. */
 function weekdaysIn(text: string): number[] {
-  const days = text.split(',').flatMap((entry) => {
-    const [from = '', to, ...more] = entry.split(/\.\.|-/);
-    if (more.length > 0) throw new SystemdTimeError(`${JSON.stringify(entry)} is not a range of weekdays`);
-    const [first, last] = [rank(weekday(from)), rank(weekday(to ?? from))];
-    if (first > last) throw new SystemdTimeError(`${JSON.stringify(entry)} runs backwards; weeks begin with Mon`);
-    return Array.from({ length: last - first + 1 }, (_, at) => (first + at + 1) % 7);
-  });
+  const days = text
+    .replace(/,$/, '')
+    .split(',')
+    .flatMap((entry) => {
+      const [from = '', to, ...more] = entry.split(/\.\.|-/);
+      if (more.length > 0) throw badJob(`${JSON.stringify(entry)} is not a range of weekdays`);
+      const [first, last] = [rank(weekday(from)), rank(weekday(to ?? from))];
+      if (first > last) throw badJob(`${JSON.stringify(entry)} runs backwards; weeks begin with Mon`);
+      return Array.from({ length: last - first + 1 }, (_, at) => (first + at + 1) % 7);
+    });
   return inOrder(days);
 }
 
@@ -69,12 +61,11 @@ const UNITS = {
 } as const satisfies Record<string, Unit>;
 
 function numberIn(text: string, { name, least, most }: Unit): number {
-  if (/^\d+\.\d+$/.test(text)) throw new SystemdTimeError(`parts of a second (${text}) cannot be kept`, false);
+  if (/^\d+\.\d+$/.test(text)) throw badJob(`parts of a second (${text}) cannot be kept`);
   const value = /^\d{1,4}$/.test(text) ? Number(text) : Number.NaN;
   // Two digits of a year are those of 1970 to 2069.
   const full = name === 'year' && value < 100 ? value + (value < 70 ? 2000 : 1900) : value;
-  if (!(full >= least && full <= most))
-    throw new SystemdTimeError(`${name} ${JSON.stringify(text)} is outside ${least}-${most}`);
+  if (!(full >= least && full <= most)) throw badJob(`${name} ${JSON.stringify(text)} is outside ${least}-${most}`);
   return full;
 }
 
@@ -89,15 +80,15 @@ function valuesIn(text: string, unit: Unit, fromEnd = false): number[] | undefin
     const [range = '', stepText, ...more] = entry.split('/');
     const [from = '', to, ...bounds] = range.split('..');
     if (more.length > 0 || bounds.length > 0)
-      throw new SystemdTimeError(`${unit.name} ${JSON.stringify(entry)} is not a value, a range a..b or a step a/n`);
+      throw badJob(`${unit.name} ${JSON.stringify(entry)} is not a value, a range a..b or a step a/n`);
     const first = from === '*' ? unit.least : numberIn(from, unit);
     const openEnd = fromEnd ? 1 : unit.most;
     const last = to === undefined ? (stepText === undefined ? first : openEnd) : numberIn(to, unit);
     const step = stepText === undefined ? 1 : Number(stepText);
     if (stepText !== undefined && (!/^\d{1,4}$/.test(stepText) || step < 1))
-      throw new SystemdTimeError(`the step of ${unit.name} ${JSON.stringify(entry)} must be a whole number from 1`);
+      throw badJob(`the step of ${unit.name} ${JSON.stringify(entry)} must be a whole number from 1`);
     const [low, high] = to === undefined && fromEnd ? [last, first] : [first, last];
-    if (low > high) throw new SystemdTimeError(`${unit.name} ${JSON.stringify(entry)} runs backwards`);
+    if (low > high) throw badJob(`${unit.name} ${JSON.stringify(entry)} runs backwards`);
     const all = Array.from({ length: high - low + 1 }, (_, at) => low + at);
     return all.filter((value) => Math.abs(value - first) % step === 0);
   });
@@ -110,7 +101,7 @@ function dateIn(text: string): Date {
   const fromEnd = text.includes('~');
   const parts = text.replace('~', '-').split('-');
   if (parts.length < 2 || parts.length > 3)
-    throw new SystemdTimeError(`${JSON.stringify(text)} is not a date such as 2026-12-01, *-*-01 or *-*~1`);
+    throw badJob(`${JSON.stringify(text)} is not a date such as 2026-12-01, *-*-01 or *-*~1`);
   const [year = '*', month = '*', day = '*'] = parts.length === 3 ? parts : ['*', ...parts];
   return {
     years: valuesIn(year, UNITS.year),
@@ -122,7 +113,7 @@ function dateIn(text: string): Date {
 function clockIn(text: string): Pick<TimeSets, 'hours' | 'minutes' | 'seconds'> {
   const [hour = '', minute = '', second = '0', ...more] = text.split(':');
   if (more.length > 0 || minute === '')
-    throw new SystemdTimeError(`${JSON.stringify(text)} is not a time of day such as 09:30 or 09:30:00`);
+    throw badJob(`${JSON.stringify(text)} is not a time of day such as 09:30 or 09:30:00`);
   return {
     hours: valuesIn(hour, UNITS.hour),
     minutes: valuesIn(minute, UNITS.minute),
@@ -130,59 +121,36 @@ function clockIn(text: string): Pick<TimeSets, 'hours' | 'minutes' | 'seconds'> 
   };
 }
 
-/** The only value of a list. */
-const only = (values: readonly number[] | undefined) => (values?.length === 1 ? values[0] : undefined);
-
-/** The instant of an event that has one; a day that the month lacks has none. */
-function instantOf(year: number, sets: TimeSets, timezone: string): number | undefined {
-  const [month, day] = [only(sets.months), only(sets.daysOfMonth)];
-  const [hour, minute, second] = [only(sets.hours), only(sets.minutes), only(sets.seconds)];
-  if (month === undefined || day === undefined || hour === undefined || minute === undefined || second === undefined)
-    return undefined;
-  const wall = Date.UTC(year, day < 0 ? month : month - 1, day < 0 ? day + 1 : day, hour, minute, second);
-  if (new Date(wall).getUTCMonth() + 1 !== month) return undefined;
-  const isNamed = sets.weekdays?.some(({ day: one }) => one === new Date(wall).getUTCDay()) ?? true;
-  return isNamed ? instantOfWall(zoneOf(timezone), wall) : undefined;
-}
-
 /**
  * The time of an `OnCalendar=` setting.
  *
  * @param ownZone for an event that names no zone
- * @throws SystemdTimeError
+ * @throws ReveilleError
  */
 export function calendarTime(event: string, ownZone: string): JobTime {
   const words = event.trim().split(/\s+/);
   const last = words.at(-1) ?? '';
   const hasZone = words.length > 1 && /^[A-Za-z]/.test(last) && !isWeekdays(last);
-  if (hasZone && !isZone(last)) throw new SystemdTimeError(`${JSON.stringify(last)} is not an IANA zone`);
+  if (hasZone && !isZone(last)) throw badJob(`${JSON.stringify(last)} is not an IANA zone`);
   const timezone = hasZone ? last : ownZone;
+  const [, seconds] = /^@(\d{1,11})$/.exec(words[0] ?? '') ?? [];
+  if (seconds !== undefined && words.length === (hasZone ? 2 : 1))
+    return { kind: 'once', fire_at: formatInstant(Number(seconds) * 1000) };
   const [short = ''] = words;
   const spelled = SHORTHANDS[short.toLowerCase()];
   const parts = (spelled === undefined ? words : spelled.split(' ')).slice(0, hasZone && !spelled ? -1 : undefined);
   if (spelled !== undefined && words.length > (hasZone ? 2 : 1))
-    throw new SystemdTimeError(`${short} stands alone, or before a zone`);
+    throw badJob(`${short} stands alone, or before a zone`);
   const weekdays = isWeekdays(parts[0] ?? '') ? weekdaysIn(parts.shift()!) : undefined;
   const clock = parts.at(-1)?.includes(':') ? clockIn(parts.pop()!) : { hours: [0], minutes: [0], seconds: [0] };
   const { years, ...date } = parts.length > 0 ? dateIn(parts.shift()!) : ({} as Date);
-  if (parts.length > 0) throw new SystemdTimeError(`${JSON.stringify(parts[0])} is out of place`);
+  if (parts.length > 0) throw badJob(`${JSON.stringify(parts[0])} is out of place`);
   const days = weekdays === undefined || weekdays.length === 7 ? undefined : weekdays.map((day) => ({ day }));
   const sets: TimeSets = { ...clock, ...date, weekdays: days };
-  return years === undefined ? timeOf(sets, timezone) : boundedTime(sets, years, timezone);
+  return years === undefined ? timeOf(sets, timezone) : timeWithin(sets, years, timezone);
 }
 
 const isWeekdays = (word: string) => /^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*(?:[,.-]|$)/i.test(word);
-
-/** A series within years, or the instant of a complete date. */
-function boundedTime(sets: TimeSets, years: readonly number[], timezone: string): JobTime {
-  const [first = 0, last = first] = [years[0], years.at(-1)];
-  const at = years.length === 1 ? instantOf(first, sets, timezone) : undefined;
-  if (at !== undefined) return { kind: 'once', fire_at: formatInstant(at) };
-  if (last - first + 1 !== years.length)
-    throw new SystemdTimeError('years with gaps between them cannot be kept', false);
-  const [rule = ''] = rulesOf(sets);
-  return { kind: 'rrule', timezone, rrule: `DTSTART:${first}0101T000000\n${rule};UNTIL=${last}1231T235959` };
-}
 
 const SPAN_UNITS: readonly (readonly [RegExp, number])[] = [
   [/^(?:usec|us|µs|μs)$/, 0.000_001],
@@ -196,7 +164,7 @@ const SPAN_UNITS: readonly (readonly [RegExp, number])[] = [
   [/^(?:years|year|y)$/, 365.25 * 86_400],
 ];
 
-/** A time span in seconds: `5min`, `1h 30min`, `90`. @throws SystemdTimeError */
+/** A time span in seconds: `5min`, `1h 30min`, `90`. @throws ReveilleError */
 export function spanSeconds(text: string): number {
   const parts = [...text.trim().matchAll(/(\d+(?:\.\d+)?)\s*([a-zA-Zµμ]*)\s*/g)];
   const isWhole = parts.length > 0 && parts.map(([part]) => part).join('') === text.trim();
@@ -206,5 +174,5 @@ export function spanSeconds(text: string): number {
   });
   const total = seconds.reduce((sum, one) => sum + one, 0);
   if (isWhole && Number.isFinite(total)) return total;
-  throw new SystemdTimeError(`${JSON.stringify(text)} is not a time span such as 15min or 1h 30min`);
+  throw badJob(`${JSON.stringify(text)} is not a time span such as 15min or 1h 30min`);
 }

@@ -4,13 +4,23 @@ import { userInfo } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { CommandLineError, splitCommand } from '../../kit/phrase/command-line.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { fileFlag } from '../flags/flags.ts';
-import { badJob, type ImportContext, type Job, type JobList, type JobTime } from './job.ts';
-import { calendarTime, SystemdTimeError, spanSeconds } from './systemd-time.ts';
+import {
+  badJob,
+  eachJob,
+  type ImportableJob,
+  type ImportContext,
+  type Job,
+  type JobList,
+  type JobTime,
+} from './job.ts';
+import { calendarTime, spanSeconds } from './systemd-time.ts';
 
 const TIMER = '.timer';
 const LONGEST_RUN_SECONDS = 86_400;
 const LONGEST_JITTER_SECONDS = 3600;
+const LONGEST_TIME = 1000;
+/** Of a unit, in systemd.unit(5). */
+const LONGEST_NAME = 255;
 
 const NOTES_OF_RUN = [
   "A command runs on your agent's machine, in its sandbox, and ends after a day; systemd ran it here. With --as-messages, it wakes your agent instead.",
@@ -45,58 +55,70 @@ function readUnit(text: string): Unit {
   return unit;
 }
 
-/** The text of a unit's file with its drop-ins; of an instance, that of its template. */
-function unitText(folder: string, name: string): string | undefined {
-  const template = name.replace(/@[^.]+(?=\.)/, '@');
-  const path = [name, template].map((file) => join(folder, file)).find((file) => existsSync(file));
-  if (path === undefined) return undefined;
+/** The file of a unit; of an instance, that of its template. */
+function unitPath(folder: string, name: string): string {
+  const own = join(folder, name);
+  return existsSync(own) ? own : join(folder, name.replace(/@[^.]+(?=\.)/, '@'));
+}
+
+/**
+ * The text of a unit's file with its drop-ins.
+ *
+ * @param named the file that the caller named, which may be a link; links of other files may not leave their folder
+ */
+function unitText(folder: string, name: string, { read, readBeside }: ImportContext, named?: string): string {
+  const path = unitPath(folder, name);
   const extra = `${path}.d`;
   const dropIns = existsSync(extra) ? readdirSync(extra).filter((file) => file.endsWith('.conf')) : [];
-  return [path, ...dropIns.sort().map((file) => join(extra, file))]
-    .map((file) => fileFlag('the unit', file))
-    .join('\n');
+  const own = named === path ? read(path) : readBeside(path, folder);
+  return [own, ...dropIns.sort().map((file) => readBeside(join(extra, file), folder))].join('\n');
 }
 
 const isYes = (value: string | undefined) => /^(?:1|yes|y|true|t|on)$/i.test(value ?? '');
 
-/** The settings of a timer that are read here, or change nothing of an alarm. */
+/** The settings of timers and services that are read here, or change nothing of an alarm. */
 const READ = [
-  ...['OnCalendar', 'OnActiveSec', 'OnBootSec', 'OnStartupSec', 'OnUnitActiveSec', 'OnUnitInactiveSec'],
-  ...['RandomizedDelaySec', 'FixedRandomDelay', 'Persistent', 'WakeSystem', 'Unit', 'AccuracySec', 'RemainAfterElapse'],
+  ...['OnCalendar', 'OnActiveSec', 'OnBootSec', 'OnStartupSec', 'OnUnitActiveSec', 'OnUnitInactiveSec', 'Unit']
+    .concat('RandomizedDelaySec', 'FixedRandomDelay', 'Persistent', 'WakeSystem', 'AccuracySec', 'RemainAfterElapse')
+    .map((name) => `Timer.${name}`),
+  ...['ExecStart', 'Environment', 'EnvironmentFile', 'User', 'WorkingDirectory', 'Type', 'RemainAfterExit'].map(
+    (name) => `Service.${name}`,
+  ),
+  ...['Unit.Description', 'Unit.Documentation'],
 ];
 const STARTING = ['OnActiveSec', 'OnBootSec', 'OnStartupSec'];
 
-type Part = { suffix: string; time: JobTime; differs: string[] };
+type Part = { suffix: string; read: () => { time: JobTime; differs: string[] } };
 
-/** A setting of a timer that its reader refuses. */
-function reading<T>(value: string, setting: string, wrong: (problem: string) => ReveilleError, read: () => T): T {
+/** Names the setting of a timer that its reader refuses. */
+function reading<T>(value: string, setting: string, read: () => T): T {
+  if (value.length > LONGEST_TIME) throw badJob(`${setting} has more than ${LONGEST_TIME} characters`);
   try {
     return read();
   } catch (thrown) {
-    if (!(thrown instanceof SystemdTimeError)) throw thrown;
-    if (!thrown.isWrong) throw thrown;
-    throw wrong(`${setting}=${value}: ${thrown.message}`);
+    if (!(thrown instanceof ReveilleError)) throw thrown;
+    throw badJob(`${setting}=${value}: ${thrown.message}`);
   }
 }
 
-/** One calendar event is one alarm; rules of one zone are one alarm together. */
-function partsOf(timer: Unit, zone: string, wrong: (problem: string) => ReveilleError): Part[] {
+/** One calendar event or span is one alarm. As in systemd, a wrong one leaves the others. */
+function partsOf(timer: Unit, zone: string): Part[] {
   const of = (name: string) => timer.get(`Timer.${name}`) ?? [];
-  const calendars = of('OnCalendar').map((value) =>
-    reading(value, 'OnCalendar', wrong, () => calendarTime(value, zone)),
-  );
-  const parts = calendars.map((time, at): Part => ({ suffix: at === 0 ? '' : `#${at + 1}`, time, differs: [] }));
-  for (const name of ['OnUnitActiveSec', 'OnUnitInactiveSec'] as const)
-    for (const value of of(name)) {
-      const seconds = Math.round(reading(value, name, wrong, () => spanSeconds(value)) * 1000) / 1000;
+  const calendars = of('OnCalendar').map((value) => () => ({
+    time: reading(value, 'OnCalendar', () => calendarTime(value, zone)),
+    differs: [],
+  }));
+  const spans = (['OnUnitActiveSec', 'OnUnitInactiveSec'] as const).flatMap((name) =>
+    of(name).map((value) => (): { time: JobTime; differs: string[] } => {
+      const seconds = Math.round(reading(value, name, () => spanSeconds(value)) * 1000) / 1000;
       const from = name === 'OnUnitActiveSec' ? 'its last start' : 'its last end';
-      parts.push({
-        suffix: parts.length === 0 ? '' : `#${parts.length + 1}`,
+      return {
         time: { kind: 'cron', cron_expr: `@every ${seconds}s` },
         differs: [`${name} counts from ${from}; the alarm counts from when it is set`],
-      });
-    }
-  return parts;
+      };
+    }),
+  );
+  return [...calendars, ...spans].map((read, at) => ({ suffix: at === 0 ? '' : `#${at + 1}`, read }));
 }
 
 /** Replaces the specifiers of a unit; `undefined` for one that is not known here. */
@@ -115,60 +137,103 @@ function withSpecifiers(text: string, unit: string, { home }: ImportContext): st
   return isKnown ? replaced : undefined;
 }
 
-type Command = { argv: readonly string[]; differs: string[] } | { omitted: string };
+const GATES =
+  /^(?:Unit\.(?:Condition|Assert)\w+|Unit\.(?:Requires|Requisite|BindsTo|RequiresMountsFor)|Service\.(?:ExecCondition|ExecStartPre))$/;
 
+/** Whether a setting of a unit decides whether it runs: a condition, a command before it, another unit that it needs. */
+function isGate(unit: string, key: string, value: string): boolean {
+  if (!GATES.test(key)) return false;
+  // A command with "-" may fail.
+  if (key.startsWith('Service.')) return !value.startsWith('-');
+  // A target orders the start of the computer, and a timer may name its service.
+  const isOwn = (other: string) => other.endsWith('.target') || other.split('.')[0] === unit.split('.')[0];
+  return !(/^Unit\.(?:Requires|Requisite|BindsTo)$/.test(key) && value.split(/\s+/).every(isOwn));
+}
+
+/** The settings of a unit that match, as in its file. */
+function settingsOf(name: string, unit: Unit | undefined, isWanted: (key: string, value: string) => boolean): string[] {
+  return [...(unit ?? [])].flatMap(([key, values]) =>
+    values
+      .filter((value) => isWanted(key, value))
+      .map((value) => `${key.slice(key.indexOf('.') + 1)}=${value.slice(0, 200)} of ${name}`),
+  );
+}
+
+const gatesOf = (name: string, unit: Unit | undefined): string[] =>
+  settingsOf(name, unit, (key, value) => isGate(name, key, value));
+
+/** Sentences for the settings that are neither read nor gates. */
+function unreadSettings(name: string, unit: Unit): string[] {
+  const isUnread = (key: string, value: string) =>
+    !READ.includes(key) && !/^(?:Install\.|X-)/.test(key) && !isGate(name, key, value);
+  return settingsOf(name, unit, isUnread).map((setting) => `${setting} is not carried over`);
+}
+
+type Command = { argv: readonly string[]; differs: string[] } & Required<Pick<ImportableJob, 'needs'>>;
+
+/** @throws ReveilleError for a command that only systemd can run */
 function commandOf(unit: string, service: Unit | undefined, context: ImportContext): Command {
-  if (service === undefined)
-    return { omitted: `its unit ${unit} is not beside it; put it there, or use --as-messages` };
+  if (service === undefined) throw badJob(`its unit ${unit} is not beside it; put it there, or use --as-messages`);
   const [line, ...more] = service.get('Service.ExecStart') ?? [];
-  if (line === undefined) return { omitted: `${unit} has no ExecStart` };
-  if (more.length > 0) return { omitted: `${unit} has ${more.length + 1} ExecStart lines; put them into one script` };
+  if (line === undefined) throw badJob(`${unit} has no ExecStart`);
+  if (more.length > 0) throw badJob(`${unit} has ${more.length + 1} ExecStart lines; put them into one script`);
   const [, marks = '', bare = ''] = /^([-@:+!|]*)(.*)$/s.exec(line)!;
-  if (marks.includes('@')) return { omitted: `${unit} names its program in ExecStart with @` };
+  if (marks.includes('@')) throw badJob(`${unit} names its program in ExecStart with @`);
   const text = withSpecifiers(bare, unit, context);
-  if (text === undefined) return { omitted: `ExecStart of ${unit} has a specifier that only systemd knows` };
+  if (text === undefined) throw badJob(`ExecStart of ${unit} has a specifier that only systemd knows`);
   if (!marks.includes(':') && /\$(?!\$)/.test(text.replaceAll('$$', '')))
-    return { omitted: `ExecStart of ${unit} has variables, which only systemd replaces; put it into a script` };
+    throw badJob(`ExecStart of ${unit} has variables, which only systemd replaces; put it into a script`);
   const differs: string[] = [];
   let argv: string[];
   const variables: string[] = [];
   try {
     argv = splitCommand(text.replaceAll('$$', '$'));
-    for (const value of service.get('Service.Environment') ?? [])
-      for (const part of splitCommand(withSpecifiers(value, unit, context) ?? value))
+    for (const value of service.get('Service.Environment') ?? []) {
+      const known = withSpecifiers(value, unit, context);
+      if (known === undefined) differs.push(`Environment=${value} has a specifier that only systemd knows`);
+      for (const part of splitCommand(known ?? ''))
         if (/^[A-Za-z_][A-Za-z0-9_]*=/.test(part)) variables.push(part);
         // As systemd does: it could be an option of env(1).
         else differs.push(`Environment=${part} sets no variable, and is not carried over`);
+    }
   } catch (thrown) {
-    if (thrown instanceof CommandLineError) return { omitted: `ExecStart or Environment of ${unit} ${thrown.message}` };
+    if (thrown instanceof CommandLineError) throw badJob(`ExecStart or Environment of ${unit} ${thrown.message}`);
     throw thrown;
   }
   const user = service.get('Service.User')?.at(-1);
   if (user !== undefined) differs.push(`${unit} runs as ${user}; the command runs as your agent`);
+  if (/[+!]/.test(marks)) differs.push('ExecStart has all rights of systemd; the command has those of your agent');
   if (service.has('Service.EnvironmentFile')) differs.push('EnvironmentFile is not carried over');
+  const needs: { program?: string; searchPath?: string; folder?: string } = {};
+  const searched = variables.findLast((variable) => variable.startsWith('PATH='));
+  if (searched !== undefined) needs.searchPath = searched.slice('PATH='.length);
+  if (argv[0] !== undefined) needs.program = argv[0];
   if (variables.length > 0) argv = ['/usr/bin/env', ...variables, ...argv];
-  const folder = service.get('Service.WorkingDirectory')?.at(-1)?.replace(/^-/, '');
-  const named = folder === undefined ? undefined : withSpecifiers(folder, unit, context)?.replace(/^~$/, context.home);
-  if (named !== undefined) argv = ['/bin/sh', '-c', 'cd "$0" && exec "$@"', named, ...argv];
-  return { argv, differs };
+  const given = service.get('Service.WorkingDirectory')?.at(-1) ?? '';
+  const folder = withSpecifiers(given.replace(/^-/, ''), unit, context)?.replace(/^~$/, context.home);
+  if (folder === undefined) throw badJob(`WorkingDirectory of ${unit} has a specifier that only systemd knows`);
+  if (folder !== '') {
+    needs.folder = folder;
+    // With "-", systemd starts it elsewhere if the folder is missing.
+    const script = given.startsWith('-') ? 'cd "$0" 2>/dev/null; exec "$@"' : 'cd "$0" && exec "$@"';
+    argv = ['/bin/sh', '-c', script, folder, ...argv];
+  }
+  return { argv, differs: [...differs, ...unreadSettings(unit, service)], needs };
 }
 
 /** What the alarms of a timer share. */
-function sharedOf(timer: Unit, wrong: (problem: string) => ReveilleError) {
+function sharedOf(id: string, timer: Unit) {
   const last = (name: string) => timer.get(`Timer.${name}`)?.at(-1);
   const delay = last('RandomizedDelaySec');
-  const seconds = delay === undefined ? 0 : reading(delay, 'RandomizedDelaySec', wrong, () => spanSeconds(delay));
+  const seconds = delay === undefined ? 0 : reading(delay, 'RandomizedDelaySec', () => spanSeconds(delay));
   const differs: string[] = [];
   if (seconds > LONGEST_JITTER_SECONDS)
     differs.push(`its RandomizedDelaySec of ${seconds} s is cut to ${LONGEST_JITTER_SECONDS} s`);
   const starting = STARTING.filter((name) => last(name) !== undefined);
   if (starting.length > 0) differs.push(`${starting.join(', ')} is not carried over: alarms do not fire at a start`);
-  const unknown = [...timer.keys()]
-    .filter((key) => key.startsWith('Timer.') && !READ.includes(key.slice('Timer.'.length)))
-    .map((key) => `${key.slice('Timer.'.length)} is not carried over`);
   const jitter = Math.min(LONGEST_JITTER_SECONDS, Math.ceil(seconds));
   return {
-    differs: [...differs, ...unknown],
+    differs: [...differs, ...unreadSettings(id, timer)],
     fields: {
       catch_up: isYes(last('Persistent')) ? ('latest' as const) : ('none' as const),
       // A timer starts no unit that is running.
@@ -179,61 +244,65 @@ function sharedOf(timer: Unit, wrong: (problem: string) => ReveilleError) {
   };
 }
 
-function jobsOf(path: string, context: ImportContext): Job[] {
+const isTimer = (timer: Unit) => [...timer.keys()].some((key) => key.startsWith('Timer.'));
+
+function jobsOf(path: string, context: ImportContext): readonly Job[] {
   const [folder, id] = [dirname(path), basename(path)];
-  const wrong = (problem: string) => badJob(path, id, problem);
-  const timer = readUnit(unitText(folder, id) ?? fileFlag('the unit', path));
+  const timer = readUnit(unitText(folder, id, context, path));
+  if (!isTimer(timer)) throw badJob('it must have a section [Timer] with OnCalendar or OnUnitActiveSec');
   const unit = timer.get('Timer.Unit')?.at(-1) ?? id.replace(/\.timer$/, '.service');
-  if (unit !== basename(unit)) throw wrong(`Unit=${unit} must be the name of a unit, without a folder`);
-  const text = unitText(folder, unit);
-  const service = text === undefined ? undefined : readUnit(text);
+  if (unit !== basename(unit) || unit.length > LONGEST_NAME)
+    throw badJob(`Unit=${unit.slice(0, LONGEST_NAME)} must be the name of a unit, without a folder`);
+  const service = existsSync(unitPath(folder, unit)) ? readUnit(unitText(folder, unit, context)) : undefined;
   const [description] = timer.get('Unit.Description') ?? service?.get('Unit.Description') ?? [];
   const name = description ?? id;
-  if (![...timer.keys()].some((key) => key.startsWith('Timer.')))
-    throw wrong('it must have a section [Timer] with OnCalendar or OnUnitActiveSec');
-  let parts: Part[];
-  try {
-    parts = partsOf(timer, context.zone, wrong);
-  } catch (thrown) {
-    if (thrown instanceof SystemdTimeError) return [{ id, name, differs: [], omitted: thrown.message }];
-    throw thrown;
-  }
-  const { fields, differs } = sharedOf(timer, wrong);
-  if (parts.length === 0)
-    return [{ id, name, differs: [], omitted: 'it fires only after a start of the computer or of systemd' }];
+  return [eachJob({ id, name }, () => timerJobs({ id, name, timer, unit, service }, context))].flat();
+}
+
+type TimerUnits = { id: string; name: string; timer: Unit; unit: string; service: Unit | undefined };
+
+function timerJobs({ id, name, timer, unit, service }: TimerUnits, context: ImportContext): readonly Job[] {
+  const parts = partsOf(timer, context.zone);
+  const { fields, differs } = sharedOf(id, timer);
+  if (parts.length === 0) throw badJob('it fires only after a start of the computer or of systemd');
   const line = service?.get('Service.ExecStart')?.join('\n');
   const message = [`${id}: ${name}`, ...(line === undefined ? [`start ${unit}`] : [line])].join('\n');
+  const gates = [...gatesOf(id, timer), ...gatesOf(unit, service)];
+  if (gates.length > 0 && !context.withoutGates)
+    throw badJob(`${gates.join(', ')} decides whether it runs, and is not carried over; --without-gates imports it`);
   const command = context.asMessages ? undefined : commandOf(unit, service, context);
-  if (command && 'omitted' in command) return [{ id, name, differs: [], omitted: command.omitted }];
   const run = command && { run: { argv: [...command.argv], timeout_seconds: LONGEST_RUN_SECONDS } };
-  return parts.map(({ suffix, time, differs: ofTime }) => {
-    const { catch_up, overlap, ...ofAll } = fields;
-    const ofSeries = time.kind === 'once' ? {} : { catch_up, overlap };
-    const all = [...ofTime, ...differs, ...(command?.differs ?? [])];
-    if (time.kind === 'once' && Date.parse(time.fire_at ?? '') <= context.now)
-      return { id: `${id}${suffix}`, name, differs: [], omitted: `it was due at ${time.fire_at}, which has passed` };
-    return {
-      ...{ id: `${id}${suffix}`, name: suffix === '' ? name : `${name} ${suffix}`, differs: all },
-      alarm: { ...time, ...ofSeries, ...ofAll, ...run, label: name.slice(0, 200), wake_message: message },
-    };
+  const ungated = gates.map((gate) => `${gate} decided whether it runs, and is not carried over`);
+  return parts.map(({ suffix, read }) => {
+    const described = { id: `${id}${suffix}`, name: suffix === '' ? name : `${name} ${suffix}` };
+    return eachJob(described, () => {
+      const { time, differs: ofTime } = read();
+      if (time.kind === 'once' && Date.parse(time.fire_at ?? '') <= context.now)
+        throw badJob(`it was due at ${time.fire_at}, which has passed`);
+      const { catch_up, overlap, ...ofAll } = fields;
+      const ofSeries = time.kind === 'once' ? {} : { catch_up, overlap };
+      return {
+        ...{ ...described, differs: [...ofTime, ...differs, ...ungated, ...(command?.differs ?? [])] },
+        ...(command && { needs: command.needs }),
+        alarm: { ...time, ...ofSeries, ...ofAll, ...run, label: name.slice(0, 200), wake_message: message },
+      };
+    });
   });
 }
 
 /**
  * @param path a timer, or a folder with timers
- * @throws ReveilleError for a timer that systemd would refuse, and for a path without timers
+ * @throws ReveilleError for a path without timers
  */
 export function systemdJobs(path: string, context: ImportContext): JobList {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) throw new ReveilleError('not_found', `there is no ${path}; name a .timer file or a folder`);
-  const files = stats.isDirectory()
-    ? readdirSync(path)
-        .filter((file) => file.endsWith(TIMER) && !file.endsWith(`@${TIMER}`))
-        .sort()
-        .map((file) => join(path, file))
-    : [path];
   if (!stats.isDirectory() && !path.endsWith(TIMER))
     throw new ReveilleError('invalid_request', `${path} must be a .timer file, or a folder with such files`);
   const notes = context.asMessages ? NOTES_OF_MESSAGES : NOTES_OF_RUN;
-  return { from: path, jobs: files.flatMap((file) => jobsOf(file, context)), notes };
+  if (!stats.isDirectory()) return { from: path, jobs: jobsOf(path, context), notes };
+  const beside = { ...context, read: (file: string) => context.readBeside(file, path) };
+  const files = readdirSync(path).filter((file) => file.endsWith(TIMER) && !file.endsWith(`@${TIMER}`));
+  const jobs = files.sort().flatMap((id) => eachJob({ id, name: id }, () => jobsOf(join(path, id), beside)));
+  return { from: path, jobs, notes };
 }

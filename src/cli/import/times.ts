@@ -1,6 +1,9 @@
 /** Writes sets of times, which cron expressions and calendar events of systemd have in common, as a series. Pure. */
+import { instantOfWall } from '../../chronos/alarm/occurrence.ts';
+import { zoneOf } from '../../kit/clock/zone.ts';
 import { WEEKDAYS } from '../../kit/recurrence/recurrence.ts';
-import type { JobTime } from './job.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
+import { badJob, type JobTime } from './job.ts';
 
 /** A weekday, Sunday 0; `nth` is its number within the month, from the end if negative. */
 export type NthDay = { readonly day: number; readonly nth?: number };
@@ -59,7 +62,7 @@ function ruleOf({ seconds, minutes, hours, months }: TimeSets, { daysOfMonth, we
 }
 
 /** The sets as rules. @param eitherDay a date needs to match one of the two kinds of days, as in cron */
-export function rulesOf(sets: TimeSets, eitherDay = false): string[] {
+function rulesOf(sets: TimeSets, eitherDay = false): string[] {
   const { daysOfMonth, weekdays } = sets;
   if (!eitherDay || daysOfMonth === undefined || weekdays === undefined)
     return [ruleOf(sets, { daysOfMonth, weekdays })];
@@ -67,7 +70,7 @@ export function rulesOf(sets: TimeSets, eitherDay = false): string[] {
 }
 
 /** The sets as a cron expression, which people read more easily; `undefined` for sets that it cannot express. */
-export function cronOf({ seconds, minutes, hours, daysOfMonth, months, weekdays }: TimeSets): string | undefined {
+function cronOf({ seconds, minutes, hours, daysOfMonth, months, weekdays }: TimeSets): string | undefined {
   const isWhole = seconds?.length === 1 && seconds[0] === 0;
   // A cron expression with both kinds of days fires on either.
   if (!isWhole || (daysOfMonth !== undefined && weekdays !== undefined)) return undefined;
@@ -81,6 +84,31 @@ export function timeOf(sets: TimeSets, timezone: string, eitherDay = false): Job
   const cron = eitherDay ? undefined : cronOf(sets);
   if (cron !== undefined) return { kind: 'cron', cron_expr: cron, timezone };
   return { kind: 'rrule', rrule: rulesOf(sets, eitherDay).join('\n'), timezone };
+}
+
+/** The only value of a list. */
+const only = (values: readonly number[] | undefined) => (values?.length === 1 ? values[0] : undefined);
+
+/** The instant of an event that has one; a day that the month lacks has none. */
+function instantOf(year: number, sets: TimeSets, timezone: string): number | undefined {
+  const [month, day] = [only(sets.months), only(sets.daysOfMonth)];
+  const [hour, minute, second] = [only(sets.hours), only(sets.minutes), only(sets.seconds)];
+  if (month === undefined || day === undefined || hour === undefined || minute === undefined || second === undefined)
+    return undefined;
+  const wall = Date.UTC(year, day < 0 ? month : month - 1, day < 0 ? day + 1 : day, hour, minute, second);
+  if (new Date(wall).getUTCMonth() + 1 !== month) return undefined;
+  const isNamed = sets.weekdays?.some(({ day: one }) => one === new Date(wall).getUTCDay()) ?? true;
+  return isNamed ? instantOfWall(zoneOf(timezone), wall) : undefined;
+}
+
+/** The sets within years, which are in order: a series, or the instant of a complete date. @throws ReveilleError */
+export function timeWithin(sets: TimeSets, years: readonly number[], timezone: string, eitherDay = false): JobTime {
+  const [first = 0, last = first] = [years[0], years.at(-1)];
+  const at = years.length === 1 && !eitherDay ? instantOf(first, sets, timezone) : undefined;
+  if (at !== undefined) return { kind: 'once', fire_at: formatInstant(at) };
+  if (last - first + 1 !== years.length) throw badJob('years with gaps between them cannot be kept');
+  const rules = rulesOf(sets, eitherDay).map((rule) => `${rule};UNTIL=${last}1231T235959`);
+  return { kind: 'rrule', timezone, rrule: [`DTSTART:${first}0101T000000`, ...rules].join('\n') };
 }
 
 /** A fixed distance from one fire to the next, which counts from an instant in whole seconds. */

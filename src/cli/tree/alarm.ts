@@ -147,6 +147,9 @@ export function addImport(program: Command): void {
         .option('--zone <name>', "time zone of jobs that name none (default: this machine's)")
         .option('--conversation <id>', 'conversation of the alarms (default: one of their own)')
         .option('--as-messages', 'commands wake your agent as a message, instead of being run')
+        .option('--without-gates', 'import jobs without the conditions that decided whether they run')
+        .option('--system', 'the lines of the crontab name a user after the time')
+        .option('--user-table', 'the lines of the crontab name no user')
         .option('--as <name>', 'name of the author of the alarms (default: the logged-in user)'),
     run: async (context, flags, [source, file]) =>
       (await import('../commands/import.ts')).importJobs(context, flags, source!, file),

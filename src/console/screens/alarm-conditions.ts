@@ -11,7 +11,7 @@ import { type AlarmView, alarmIdSchema } from '../../wire/alarm.ts';
 import { fieldOf } from '../../wire/alarm-fields.ts';
 import type { ObjectField } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { type Html, NOTHING } from '../shown.ts';
+import { controlNote, type Html, NOTHING } from '../shown.ts';
 
 /** When the alarm fires, and what is checked before; other parts than those of the choice are ignored. */
 const CHOICES = {
@@ -164,7 +164,7 @@ function control(name: FormPart, draft: ConditionDraft): Html {
     return html`<div class="field check"><input type="checkbox" id="${name}" name="${name}"${value === undefined ? '' : raw(' checked')}><label for="${name}">${title}</label></div>`;
   const below = html`<p class="hint" id="${name}-hint">${hint}</p>`;
   if (type !== 'choice')
-    return html`<div class="field"><label for="${name}">${title}</label><input id="${name}" name="${name}" value="${value ?? ''}" autocomplete="off" aria-describedby="${name}-hint">${below}</div>`;
+    return html`<div class="field"><label for="${name}">${title}</label><input id="${name}" name="${name}" value="${value ?? ''}" autocomplete="off" aria-describedby="${name}-hint">${controlNote(value)}${below}</div>`;
   const options = choices.map(
     (one) => html`<option value="${one}"${one === (value ?? choices[0]) ? raw(' selected') : ''}>${one}</option>`,
   );

@@ -23,7 +23,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import { scheduleText, seconds } from '../alarm-text.ts';
 import { csrfField, type Page, pageHead } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
-import { type Html, NOTHING, shown } from '../shown.ts';
+import { controlNote, type Html, NOTHING, shown } from '../shown.ts';
 import { type Engine, echo, firesRead, readTyped, refusal, scheduleOf, type TypedContext } from '../times.ts';
 import {
   CONDITION_CONTROLS,
@@ -117,7 +117,7 @@ type Form = {
 };
 
 const input = (name: Control, label: string, draft: Draft, hint: string, more: Html = NOTHING): Html =>
-  html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${draft[name] ?? ''}" autocomplete="off" aria-describedby="${name}-hint"${more}><p class="hint" id="${name}-hint">${hint}</p></div>`;
+  html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${draft[name] ?? ''}" autocomplete="off" aria-describedby="${name}-hint"${more}>${controlNote(draft[name])}<p class="hint" id="${name}-hint">${hint}</p></div>`;
 
 /** A list of the values of a choice; the first is the default. */
 function select(field: FormField, draft: Draft): Html {
@@ -153,21 +153,21 @@ function formPage({ session, here }: RequestContext, form: Form): Page {
   const time =
     edited?.kind === 'event'
       ? NOTHING
-      : html`<div class="field if-time"><label for="when">When</label><input id="when" name="when" value="${draft.when ?? ''}" autocomplete="off" placeholder="tomorrow 9am" aria-describedby="when-hint reading"><p class="hint" id="when-hint">For example <em>in 2 hours</em>, <em>tomorrow 9am</em>, <em>every other monday at 10</em>, five cron fields, or a rule such as <em>RRULE:FREQ=…</em>.</p>${now}</div>`;
+      : html`<div class="field if-time"><label for="when">When</label><input id="when" name="when" value="${draft.when ?? ''}" autocomplete="off" placeholder="tomorrow 9am" aria-describedby="when-hint reading">${controlNote(draft.when)}<p class="hint" id="when-hint">For example <em>in 2 hours</em>, <em>tomorrow 9am</em>, <em>every other monday at 10</em>, five cron fields, or a rule such as <em>RRULE:FREQ=…</em>.</p>${now}</div>`;
   const main = html`${pageHead(form.title)}
 ${complaint === undefined ? NOTHING : html`<p class="notice bad" role="alert">${shown(complaint)}</p>`}
 <form method="post" action="${form.action}" class="stack" id="alarm-form" data-reads="alarms/reading">
 ${csrfField(session.csrf)}${form.key === undefined ? NOTHING : html`<input type="hidden" name="key" value="${form.key}">`}
 ${firesChoice(draft, edited !== undefined)}
 <div class="field"><label for="message">Message</label>
-<textarea id="message" name="message" rows="4" required aria-describedby="message-hint">${raw('\n')}${draft.message ?? ''}</textarea><p class="hint" id="message-hint">The agent reads this text when the alarm fires.</p></div>
+<textarea id="message" name="message" rows="4" required aria-describedby="message-hint">${raw('\n')}${draft.message ?? ''}</textarea>${controlNote(draft.message)}<p class="hint" id="message-hint">The agent reads this text when the alarm fires.</p></div>
 ${events}
 ${time}
 <div id="reading" aria-live="polite">${form.reading ?? NOTHING}</div>
 ${line('label', draft)}
 <details${isOpen ? raw(' open') : ''}><summary>More options</summary>
 <div class="pair">${input('zone', 'Time zone', draft, `Of the time above. Default: ${here.zone}.`, raw(` placeholder="${here.zone.replace(/[^A-Za-z0-9_+/-]/g, '')}"`) as Html)}${LINES.map((name) => html`\n${line(name, draft)}`)}</div>
-<div class="field"><label for="payload">Payload</label><textarea id="payload" name="payload" rows="3" class="code" aria-describedby="payload-hint">${raw('\n')}${draft.payload ?? ''}</textarea><p class="hint" id="payload-hint">JSON for the agent’s tools. Numbers keep their digits.</p></div>${SWITCHES.map((name) => html`\n${checkBox(name, draft)}`)}
+<div class="field"><label for="payload">Payload</label><textarea id="payload" name="payload" rows="3" class="code" aria-describedby="payload-hint">${raw('\n')}${draft.payload ?? ''}</textarea>${controlNote(draft.payload)}<p class="hint" id="payload-hint">JSON for the agent’s tools. Numbers keep their digits.</p></div>${SWITCHES.map((name) => html`\n${checkBox(name, draft)}`)}
 </details>
 ${workControls(draft)}
 <div class="actions"><button name="do" value="set" class="primary">${form.button}</button><button name="do" value="read" formnovalidate>Preview</button><a class="button" href="${edited ? `alarms/${edited.id}` : 'alarms'}">Cancel</a></div>

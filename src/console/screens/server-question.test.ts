@@ -27,6 +27,13 @@ test('a form says whose question it is, and shows the text of the server without
         required: true,
         default: '" autofocus x="',
       },
+      {
+        name: 'account',
+        kind: 'text',
+        title: 'Account',
+        required: true,
+        default: 'mine\u200b',
+      },
       { name: 'class', kind: 'choice', title: 'Class', required: false, options: [{ value: '"1', title: '<i>first' }] },
       {
         name: 'extras',
@@ -44,6 +51,10 @@ test('a form says whose question it is, and shows the text of the server without
   for (const raw of ['<script', '<img', '<i>', 'book<b>', '\u202e', ' autofocus x="'])
     assert.ok(!page.includes(raw), raw);
   assert.match(page, /\\u\{202e\}/);
+  assert.match(
+    page,
+    /value="mine\u200b"[^>]*><p class="hint bad">.*<div class="quote" dir="auto">mine<span class="odd"/,
+  );
   assert.match(page, /<option value="a" selected>/);
   assert.match(page, /name="do" value="decline"/);
 });

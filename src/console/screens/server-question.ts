@@ -13,7 +13,7 @@ import {
 } from '../../wire/question.ts';
 import { csrfField } from '../page.ts';
 import { type Redirect, type RequestContext, there } from '../request-context.ts';
-import { block, type Html, NOTHING, shown } from '../shown.ts';
+import { block, controlNote, type Html, NOTHING, shown } from '../shown.ts';
 import { time } from '../times.ts';
 
 const INPUT_TYPES: Partial<Record<QuestionField['kind'], string>> = { number: 'number', integer: 'number' };
@@ -40,7 +40,8 @@ function control(field: QuestionField, id: string): Html {
   }
   const type = INPUT_TYPES[kind] ?? (format === undefined ? 'text' : FORMAT_TYPES[format]);
   const step = kind === 'number' ? raw(' step="any"') : '';
-  return html`<input id="${id}" name="${id}" type="${type}"${step} value="${field.default === undefined ? '' : String(field.default)}" autocomplete="off"${needed}>`;
+  const value = field.default === undefined ? '' : String(field.default);
+  return html`<input id="${id}" name="${id}" type="${type}"${step} value="${value}" autocomplete="off"${needed}>${controlNote(value)}`;
 }
 
 const idOf = (question: QuestionView, at: number) => `q-${question.question_id}-${at}`;

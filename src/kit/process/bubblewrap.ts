@@ -27,7 +27,18 @@ const USUAL_FOLDERS = ['/usr/bin', '/usr/local/bin', '/bin'];
 /** Devices for graphics and sound, besides the standard ones. Terminals and disks are excluded. */
 const DEVICES = ['/dev/dri', '/dev/kfd', '/dev/accel', '/dev/snd', '/dev/nvidia0', '/dev/nvidiactl', '/dev/nvidia-uvm'];
 /** Programs and their libraries. */
-const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix/store', '/gnu/store'];
+export const SYSTEM_FOLDERS = [
+  '/usr',
+  '/bin',
+  '/sbin',
+  '/lib',
+  '/lib32',
+  '/lib64',
+  '/libx32',
+  '/opt',
+  '/nix/store',
+  '/gnu/store',
+];
 /** System settings that programs need; some files contain secrets. */
 const SETTINGS = '/etc';
 /** Program folders of NixOS. */
@@ -100,10 +111,12 @@ export function currentEntryMounts(folder: string, without: readonly string[]): 
 }
 
 /** Isolation from other processes, shared memory, terminals and capabilities. */
-function isolation(ofRoot: boolean, network: boolean): string[] {
+function isolation(ofRoot: boolean, network: boolean, forbidsNamespaces: boolean): string[] {
   return [
     ...['--unshare-pid', '--unshare-ipc', '--cap-drop', 'ALL'],
-    ...(ofRoot ? ['--unshare-user', '--uid', UNPRIVILEGED, '--gid', UNPRIVILEGED] : []),
+    ...(ofRoot || forbidsNamespaces ? ['--unshare-user'] : []),
+    ...(ofRoot ? ['--uid', UNPRIVILEGED, '--gid', UNPRIVILEGED] : []),
+    ...(forbidsNamespaces ? ['--disable-userns'] : []),
     ...(network ? [] : ['--unshare-net']),
   ];
 }
@@ -117,7 +130,7 @@ function baseMounts(
   { ofRoot, network, nests }: { ofRoot: boolean; network: boolean; nests: boolean },
   withoutFiles: readonly string[],
 ): string[] {
-  const system = [...SYSTEM.flatMap(readOnly), ...readOnly(SETTINGS), ...(ofRoot ? unreadable(SETTINGS) : [])];
+  const system = [...SYSTEM_FOLDERS.flatMap(readOnly), ...readOnly(SETTINGS), ...(ofRoot ? unreadable(SETTINGS) : [])];
   return [
     ...(base === 'everything' ? ['--ro-bind', '/', '/'] : system),
     ...['--dev', '/dev', ...(network ? DEVICES.flatMap((path) => ['--dev-bind-try', path, path]) : [])],
@@ -139,6 +152,8 @@ export type BubblewrapOptions = {
   readonly network?: boolean;
   /** Whether the program builds its own sandboxes; not possible for root's programs. */
   readonly nests?: boolean;
+  /** Whether it may make no user namespaces; bubblewrap must be able to forbid it. */
+  readonly forbidsNamespaces?: boolean;
   /** Whether it ends with this process, also if that is killed. */
   readonly endsWithParent?: boolean;
   /** A folder that exists inside, although its content is not shown. */
@@ -156,7 +171,7 @@ export function bubblewrapCommand(
   command: readonly string[],
   options: BubblewrapOptions = {},
 ): string[] {
-  const { user, network = true, nests = false, endsWithParent = false } = options;
+  const { user, network = true, nests = false, endsWithParent = false, forbidsNamespaces = false } = options;
   const { home, cwd, variables = {}, withoutVariables = [] } = options;
   const { base, hidden } = view;
   const ofRoot = isRoots(user);
@@ -164,12 +179,12 @@ export function bubblewrapCommand(
   const mounts = mountsOf(view).filter(({ path }) => !PRIVATE_FOLDERS.includes(path));
   const isVisible = (path: string) =>
     base === 'everything' ||
-    [...SYSTEM, SETTINGS, ...PRIVATE_FOLDERS].some((folder) => isWithin(path, folder)) ||
+    [...SYSTEM_FOLDERS, SETTINGS, ...PRIVATE_FOLDERS].some((folder) => isWithin(path, folder)) ||
     view.shown.some((own) => isWithin(path, own.path));
   return [
     bubblewrap,
     ...(endsWithParent ? ['--die-with-parent'] : []),
-    ...isolation(ofRoot, network),
+    ...isolation(ofRoot, network, forbidsNamespaces),
     ...baseMounts(base, { ofRoot, network, nests }, files),
     ...(home === undefined || base === 'everything' ? [] : ['--dir', home]),
     ...mounts.flatMap(({ path, as, isFolder }) => {
@@ -198,13 +213,19 @@ async function probe(path: string | undefined, user: ProgramUser | undefined): P
   const found = folders.map((folder) => join(folder, 'bwrap')).find(isExecutable);
   if (found === undefined) return { kind: 'none', why: 'bubblewrap is not installed (apt-get install bubblewrap)' };
   const view: View = { base: baseFor(user), hidden: [], shown: [], kept: [], tools: [] };
-  const [program, ...args] = bubblewrapCommand(found, view, ['/bin/sh', '-c', ':'], { user, cwd: '/' });
-  const failure = await new Promise<string | undefined>((resolve) => {
-    execFile(program!, args, { timeout: PROBE_LIMIT_MS, env: {}, cwd: '/', ...user }, (error, _stdout, stderr) =>
-      resolve(error === null ? undefined : stderr.trim().split('\n')[0] || error.message.split('\n')[0]),
-    );
-  });
-  if (failure === undefined) return { kind: 'bubblewrap', path: found };
+  const failureOf = (forbidsNamespaces: boolean) => {
+    const options = { user, cwd: '/', forbidsNamespaces };
+    const [program, ...args] = bubblewrapCommand(found, view, ['/bin/sh', '-c', ':'], options);
+    return new Promise<string | undefined>((resolve) => {
+      execFile(program!, args, { timeout: PROBE_LIMIT_MS, env: {}, cwd: '/', ...user }, (error, _stdout, stderr) =>
+        resolve(error === null ? undefined : stderr.trim().split('\n')[0] || error.message.split('\n')[0]),
+      );
+    });
+  };
+  for (const forbidsNamespaces of [true, false])
+    if ((await failureOf(forbidsNamespaces)) === undefined)
+      return { kind: 'bubblewrap', path: found, forbidsNamespaces };
+  const failure = await failureOf(false);
   return { kind: 'none', why: `${found} cannot be used here (${failure}); the system may forbid user namespaces` };
 }
 

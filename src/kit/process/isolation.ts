@@ -56,6 +56,8 @@ export type SandboxedProgram = {
   readonly env: Readonly<Record<string, string>>;
   /** More hidden paths: the folders of other users. A folder that contains a path of the program is ignored. */
   readonly others?: () => readonly string[];
+  /** Files that it does not see, also in its own folders: keys of the program for which it works. */
+  readonly keys?: readonly string[];
   /** Granted to this program even if it does not name them. */
   readonly granted?: readonly Grant[];
   /** Folders, and existing files, that it may write besides its working folder. A folder ends with a slash. */
@@ -64,6 +66,8 @@ export type SandboxedProgram = {
   readonly readOnly?: readonly string[];
   /** A closed sandbox with only this view, if bubblewrap works. */
   readonly room?: SandboxView | undefined;
+  /** A single command that needs no sandbox of its own: it may make no user namespaces, where that can be forbidden. */
+  readonly isCommand?: boolean;
   /** In a closed sandbox: it ends with this process, also if that is killed. */
   readonly endsWithParent?: boolean;
   /** The user that it runs as; by default this process's. */
@@ -127,9 +131,7 @@ export function viewOf(places: SandboxPaths, program: SandboxedProgram, base: Ba
   const named = [...namedPaths(program), ...(cwd === undefined ? [] : [cwd])];
   const others = (program.others?.() ?? []).map(realOf).filter((path) => !named.some((own) => isWithin(own, path)));
   const hiding = outermost(
-    [...hidden.map(realOrUndefined), ...shared.map(realOrUndefined), ...others.map(realOrUndefined)].filter(
-      (path) => path !== undefined,
-    ),
+    [...hidden, ...shared, ...others, ...(program.keys ?? [])].flatMap((path) => realOrUndefined(path) ?? []),
   );
   const isHidden = (path: string) => hiding.some((hiddenPath) => isWithin(path, hiddenPath));
   const fromNames = grantable.flatMap(({ path, writable }) => {
@@ -227,18 +229,27 @@ export class Sandbox {
    * @throws Error if the sandbox is required and not available, or if the working folder is hidden
    */
   async wrap(program: SandboxedProgram): Promise<{ command: readonly string[]; carried: boolean }> {
-    const { command, cwd, env, user, room, endsWithParent = false } = program;
+    const { command, cwd, env, user, room, endsWithParent = false, isCommand = false } = program;
     const means = await this.mechanism(user);
     if (means.kind === 'none') {
       if (this.mode !== 'required') return { command, carried: false };
       throw new Error(`REVEILLE_SEPARATION is required, and programs cannot be isolated here: ${means.why}`);
     }
+    const forbidsNamespaces = isCommand && means.kind === 'bubblewrap' && means.forbidsNamespaces;
     if (room && means.kind === 'bubblewrap' && !user) {
       const home = room.writable[0]!;
       for (const folder of room.writable) await mkdir(folder, { recursive: true, mode: 0o700 });
-      const hidden = [...this.paths.hidden, ...(program.others?.() ?? []).filter((path) => !isWithin(home, path))];
+      const others = (program.others?.() ?? []).filter((path) => !isWithin(home, path));
+      const hidden = [...this.paths.hidden, ...others, ...(program.keys ?? [])];
       const inside = bubblewrapCommand(means.path, closedView(room, hidden), command, {
-        ...{ network: room.network, home, cwd: home, endsWithParent, withoutVariables: ['XDG_CACHE_HOME'] },
+        ...{
+          network: room.network,
+          home,
+          cwd: home,
+          endsWithParent,
+          forbidsNamespaces,
+          withoutVariables: ['XDG_CACHE_HOME'],
+        },
         variables: { HOME: home, TMPDIR: '/tmp', [SANDBOX_VARIABLE]: '1' },
       });
       return { command: inside, carried: true };
@@ -263,7 +274,7 @@ export class Sandbox {
     const existing = { ...view, shown: view.shown.filter(({ path }) => realOrUndefined(path) !== undefined) };
     if (means.kind === 'seatbelt') return { command: seatbeltCommand(means.path, existing, command), carried: false };
     const inside = bubblewrapCommand(means.path, existing, command, {
-      ...{ user, home: cwd ?? env.HOME, nests: this.#nests(program) },
+      ...{ user, home: cwd ?? env.HOME, nests: !isCommand && this.#nests(program), forbidsNamespaces },
       variables: { TMPDIR: '/tmp' },
     });
     return { command: inside, carried: true };

@@ -9,7 +9,12 @@ export type ProgramUser = { readonly uid: number; readonly gid: number };
 
 /** The mechanism of the sandbox, or why there is none, to complete the sentence "programs are not isolated: …". */
 export type SandboxMechanism =
-  | { readonly kind: 'bubblewrap'; readonly path: string }
+  | {
+      readonly kind: 'bubblewrap';
+      readonly path: string;
+      /** It can forbid the program to make user namespaces, in which it would have capabilities: from version 0.8. */
+      readonly forbidsNamespaces: boolean;
+    }
   | { readonly kind: 'seatbelt'; readonly path: string }
   | { readonly kind: 'none'; readonly why: string };
 

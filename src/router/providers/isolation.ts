@@ -1,6 +1,7 @@
 /** Isolates a machine's program with a sandbox, and optionally another system user. */
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
+import { isAbsolute } from 'node:path';
 import { ISOLATED_VARIABLE, reachedBy, type Sandbox } from '../../kit/process/isolation.ts';
 import { isProgram, isTooBroad, realOrUndefined } from '../../kit/process/tools.ts';
 import { type Grant, isWithin, type ProgramUser } from '../../kit/process/view.ts';
@@ -30,6 +31,8 @@ export type MachineProgram = {
   readOnly?: readonly string[];
   /** The value of the specification. */
   sandbox: boolean | undefined;
+  /** The command of an alarm: it is not the agent, so it gets none of the agent's keys. */
+  isCommand?: boolean;
   runAs?: ProgramUser | undefined;
 };
 
@@ -62,6 +65,12 @@ function pathsOf({ spec }: ProviderMachine): string[] {
   return [...(cwd === undefined ? [] : [cwd]), ...named].filter((path) => path.startsWith('/'));
 }
 
+/** The key files of a machine's agent, from its specification. */
+function keysOf({ spec }: ProviderMachine): string[] {
+  const { env = {} }: { env?: Readonly<Record<string, string>> } = spec;
+  return Object.entries(env).flatMap(([name, path]) => (name.endsWith('_KEYFILE') && isAbsolute(path) ? [path] : []));
+}
+
 /** Bits of `CapEff` in proc(5): the right to change groups and users. */
 const SETGID_AND_SETUID = 0b1100_0000n;
 
@@ -86,7 +95,16 @@ export class Isolation {
    * @throws ReveilleError `unavailable` when the program is missing, may not be isolated this way, or cannot work in
    *   its folder
    */
-  async isolate({ userId, command, cwd, env, sandbox, runAs, ...more }: MachineProgram): Promise<IsolatedProgram> {
+  async isolate({
+    userId,
+    command,
+    cwd,
+    env,
+    sandbox,
+    runAs,
+    isCommand = false,
+    ...more
+  }: MachineProgram): Promise<IsolatedProgram> {
     const { sandboxer, grantedTo } = this.#options;
     // A sandbox makes missing folders, and would hide the error.
     const problem = await folderProblem(cwd);
@@ -111,7 +129,7 @@ export class Isolation {
         ...plain,
         ...{ words: more.specArgs ?? command, writable: more.writable ?? [], readOnly: more.readOnly ?? [] },
         others: () => this.#othersOf(userId),
-        granted: grantedTo?.(userId) ?? [],
+        ...(isCommand ? { isCommand, keys: this.#keysOf(userId) } : { granted: grantedTo?.(userId) ?? [] }),
         ...(runAs ? { user: runAs } : {}),
       });
       const environment = wrapped.carried ? { ...plain.env, [ISOLATED_VARIABLE]: '1' } : plain.env;
@@ -134,6 +152,10 @@ export class Isolation {
     });
     const inside = nearest([...own, ...granted], path);
     return inside >= 0 && inside >= nearest([...hidden, ...this.#othersOf(userId)], path);
+  }
+
+  #keysOf(userId: string): string[] {
+    return [...this.#options.machines()].flatMap((one) => (one.userId === userId ? keysOf(one) : []));
   }
 
   #othersOf(userId: string): string[] {
@@ -166,6 +188,7 @@ export class Isolation {
     const own = (writable ?? []).filter((path) => this.isReadable(userId, realOrUndefined(path) ?? path, [path]));
     const wrapped = await sandboxer.wrap({
       ...{ command, cwd, env, endsWithParent: true, others: () => this.#othersOf(userId) },
+      ...{ isCommand: true, keys: this.#keysOf(userId) },
       room: { writable: [real, ...own], readable: [], network },
     });
     return { command: wrapped.command, env, cwd: real, isWrapped: wrapped.carried };

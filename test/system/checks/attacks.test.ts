@@ -9,6 +9,7 @@ import { type TestContext, test } from 'node:test';
 import { Undecided } from '../../../src/router/checks/finding.ts';
 import { lookAtPath } from '../../../src/router/checks/path-check.ts';
 import { lookAtFile } from '../../../src/router/looks/file-look.ts';
+import { fixtureMachine } from '../../../src/router/testing/bench.ts';
 import { commandLines } from '../../support/command-lines.ts';
 import { eventually } from '../../support/eventually.ts';
 import { atEnd } from '../../support/temporary.ts';
@@ -106,6 +107,19 @@ async function unixServer(t: TestContext, path: string): Promise<{ hits: number 
   atEnd(t, () => server.close());
   return found;
 }
+
+test('a command makes no user namespace, and sees no key of the agent in its folder', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
+  const bench = await checksBench(t);
+  const key = join(bench.work, 'own.key');
+  writeFileSync(key, SECRET);
+  const { env } = fixtureMachine(bench.work, undefined, {}, { MATRIX_EXECUTOR_KEYFILE: key }).spec;
+  await bench.put({ checks: 'commands', env });
+  const output = await printed(bench, 'unshare --user echo nested; bwrap --bind / / echo nested; cat own.key');
+  assert.doesNotMatch(output, /nested/);
+  assert.doesNotMatch(output, secret);
+});
 
 test('a command without network reaches no socket, and one with network none of a file', {
   skip: needs('bubblewrap'),

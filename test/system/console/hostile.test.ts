@@ -102,6 +102,48 @@ describe('refused requests', () => {
     assert.equal(accepted, 0);
   });
 
+  test('each control of the form of an alarm marks invisible and reversed characters of its value', async () => {
+    const control = /<(?:input|textarea)[^>]*? name="([^"]+)"[^>]*>(?:\n([^<]*)<\/textarea>)?/g;
+    const isText = ([tag]: RegExpMatchArray) => !/type="(?:hidden|checkbox)"/.test(tag);
+    const pageOf = async (path: string, sent: Sent = {}) =>
+      (await send(`${origin}${base}${path}`, { ...sent, headers: { cookie, origin, ...FORM } })).text;
+    const controls = [...(await pageOf('alarms/new')).matchAll(control)].filter(isText).map(([, name]) => name!);
+    const names = controls.filter((name) => name !== 'text');
+    assert.ok(names.length > 20, String(names));
+    const odd = 'a\u202eb\u200bc';
+    const body = new URLSearchParams({ csrf, do: 'read' });
+    for (const name of names) body.set(name, `${odd} ${name}`);
+    const unmarked = (page: string) =>
+      [...page.matchAll(control)].filter((match) => {
+        const [tag] = match;
+        return (
+          isText(match) &&
+          tag.includes('\u202e') &&
+          !page.slice(match.index + tag.length).startsWith('<p class="hint bad">')
+        );
+      });
+    const page = await pageOf('alarms/new', { method: 'POST', body: String(body) });
+    const marks = page.split('a<span class="odd" title="invisible or misleading character">').length - 1;
+    assert.ok(marks >= names.length, `${marks} marks for ${names.length} controls`);
+    assert.deepEqual(
+      unmarked(page).map(([, name]) => name),
+      [],
+    );
+    const payload = JSON.stringify({ to: odd });
+    const set = await installation.reveille(
+      ...['alarm', 'set', `pay ${odd}`, 'in 5 hours', '--label', `label ${odd}`, '--payload', payload, '--json'],
+    );
+    for (const path of [`alarms/${JSON.parse(set).id}/edit`, `alarms/new?like=${JSON.parse(set).id}`]) {
+      const form = await pageOf(path);
+      assert.equal([...form.matchAll(control)].filter(([tag]) => tag.includes('\u202e')).length, 3, path);
+      assert.deepEqual(
+        unmarked(form).map(([, name]) => name),
+        [],
+        path,
+      );
+    }
+  });
+
   test('foreign origins and writes without an origin: 0 of 120 are accepted', async (t) => {
     const count = await alarms();
     const port = new URL(origin).port;

@@ -89,6 +89,21 @@ describe('crons of LangGraph', () => {
       ['paused', 'Only Mondays.', 'Europe/Berlin'],
     );
     assert.deepEqual((await crons.update(inThread.cron_id, { enabled: true })).enabled, true);
+    // Each update is later than the cron and than the update before it; an empty one changes nothing.
+    const times: string[] = [made.updated_at];
+    for (const change of [
+      { enabled: true },
+      { enabled: false },
+      { schedule: '0 7 * * 1' },
+      { metadata: { team: 'x' } },
+    ])
+      times.push((await crons.update(made.cron_id, change)).updated_at);
+    assert.deepEqual(times.toSorted(), times);
+    assert.equal(new Set(times).size, times.length);
+    assert.equal((await crons.update(made.cron_id, {})).updated_at, times.at(-1));
+    const found = (await crons.search()).find(({ cron_id }) => cron_id === made.cron_id);
+    assert.deepEqual([found?.updated_at, found?.created_at], [times.at(-1), made.created_at]);
+    assert.equal(found?.payload.updated_at, undefined);
 
     await crons.delete(made.cron_id);
     assert.equal((await ada.agent.getAlarm(made.cron_id)).status, 'cancelled');

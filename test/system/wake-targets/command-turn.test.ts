@@ -47,6 +47,7 @@ function hostIn(t: TestContext, targetOf: (folder: string) => Target = neoIn) {
       isolation: new Isolation({
         machines: () => [machine],
         sandboxer: new Sandbox('auto', { hidden: [join(home, 'router')], grantable: [], kept: [], home }, path),
+        grantedTo: () => [{ path: join(home, 'router', 'agent.key'), writable: false }],
       }),
       machineOf: () => machine,
       suspend: () => Promise.resolve(),
@@ -68,11 +69,17 @@ function hostIn(t: TestContext, targetOf: (folder: string) => Target = neoIn) {
 
 const neoIn = (folder: string): Target => ({
   provider: 'process',
-  spec: { command: ['neo-is-never-started'], env: { NEO_WORKSPACE: folder, ANTHROPIC_API_KEY: SECRET } },
+  spec: {
+    command: ['neo-is-never-started'],
+    env: { NEO_WORKSPACE: folder, ANTHROPIC_API_KEY: SECRET, MATRIX_EXECUTOR_KEYFILE: join(folder, 'own.key') },
+  },
 });
 const claudeIn = (folder: string): Target => ({
   provider: 'command',
-  spec: { preset: 'claude', cwd: folder, env: { ANTHROPIC_API_KEY: SECRET } },
+  spec: {
+    ...{ preset: 'claude', cwd: folder },
+    env: { ANTHROPIC_API_KEY: SECRET, MATRIX_EXECUTOR_KEYFILE: join(folder, 'own.key') },
+  },
 });
 
 type Bench = ReturnType<typeof hostIn>;
@@ -99,6 +106,24 @@ for (const [name, target] of [
     assert.match(turn.reply!, /\n0$/, 'it has none of the agent’s credentials');
   });
 }
+
+for (const [name, target] of [
+  ['a machine with a daemon', neoIn],
+  ['a machine of a preset', claudeIn],
+] as const)
+  test(`a command sees no key of the agent, and makes no user namespace: ${name}`, {
+    skip: needs('bubblewrap'),
+  }, async (t) => {
+    const bench = hostIn(t, target);
+    const key = join(bench.home, 'router', 'agent.key');
+    for (const path of [key, join(bench.folder, 'own.key')]) writeFileSync(path, 'the-key-of-the-agent');
+    bench.script(
+      `cat ${key} own.key 2>&1; mv own.key moved; cat moved 2>&1; unshare --user echo nested 2>&1; bwrap --ro-bind / / echo nested 2>&1; echo end`,
+    );
+    const { reply } = await ended(bench, bench.wakeWith(['./job.sh', key]));
+    assert.match(reply!, /end$/);
+    assert.doesNotMatch(reply!, /the-key-of-the-agent|^nested/m);
+  });
 
 test('a repeated wake runs the command once', { skip: needs('bubblewrap') }, async (t) => {
   const bench = hostIn(t);
