@@ -11,6 +11,7 @@ import { thrownText } from '../../wire/errors.ts';
 import {
   CURSOR_CHARACTERS,
   isSubscription,
+  LOOK_MAX_BYTES,
   LOOK_MS,
   type LookAnswer,
   type LookedAt,
@@ -93,7 +94,12 @@ export async function lookAtServer(
   const page = await answer(servers.poll(spec, { ...subject, maxEvents: EVENTS }, LOOK_MS));
   const { cursor, isTruncated, hasMore, nextPollMs } = page;
   if (page.events.length > EVENTS) throw new Undecided(`the server ${spec.alias} sent more events than were asked for`);
-  const events = page.events.map(({ eventId, source: data }) => mcpEvent(data, eventId, name));
+  let left = LOOK_MAX_BYTES;
+  const events = page.events.map(({ eventId, source: data }) => {
+    const event = mcpEvent(data, eventId, name, left);
+    left = Math.max(0, left - utf8Bytes(event.data));
+    return event;
+  });
   return {
     // Without a cursor the first answer is where the subscription begins.
     events: before ? [...gap(isTruncated, cursor), ...events] : [],

@@ -13,7 +13,7 @@ import { z } from 'zod';
 import { SETTINGS_OF } from '../../../src/cli/home/settings-names.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { fixtureMachine, startBench, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
-import type { LookAnswer } from '../../../src/wire/look.ts';
+import { LOOK_MAX_BYTES, type LookAnswer } from '../../../src/wire/look.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const pollSchema = z.object({
@@ -155,6 +155,22 @@ test('an event reaches the alarm as the server wrote it, and one that is too lon
   const { data, ...rest } = JSON.parse(events[1]!.data);
   assert.equal(data, undefined);
   assert.deepEqual([rest.eventId, rest.name], ['b', 'email.received']);
+});
+
+test('the events of a look have a budget of bytes; those beyond it are only named', async (t) => {
+  const server = await startMailServer(t);
+  const { look } = await createMailbox(t, server.url);
+  const { seen } = await look();
+  for (let n = 0; n < 100; n++) server.mails.push({ eventId: `m${n}`, subject: 'x'.repeat(60_000) });
+  const { events, more } = await look(seen);
+  assert.deepEqual([events.length, more], [100, undefined]);
+  const sizes = events.map(({ data }) => Buffer.byteLength(data));
+  assert.ok(sizes.reduce((sum, size) => sum + size) < LOOK_MAX_BYTES + 100 * 300);
+  assert.ok(sizes[0]! > 60_000);
+  assert.deepEqual(JSON.parse(events[99]!.data), {
+    ...{ eventId: 'm99', name: 'email.received', bytes: JSON.parse(events[99]!.data).bytes },
+    note: 'the event is too long for a wake; ask the server for it',
+  });
 });
 
 test('what cannot be asked is refused with the reason, and no secret is shown', async (t) => {
