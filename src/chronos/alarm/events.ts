@@ -214,7 +214,8 @@ export function withEvents(state: AlarmState, events: readonly AlarmEvent[], now
   const ends = isLast || before.ends ? ({ ends: true } as const) : {};
   if (rules.isExpected) {
     const isMet = events.length > 0;
-    const met = { ...state, alarm: withEventState(alarm, { ...before, ...(isMet && { lastAt: now }), ...ends }) };
+    const arrived = isMet && { lastAt: now, met: (before.met ?? 0) + events.length };
+    const met = { ...state, alarm: withEventState(alarm, { ...before, ...arrived, ...ends }) };
     return ends.ends && isMet ? endedBy(met) : rescheduled(met, now);
   }
   if (events.length === 0) {
