@@ -16,12 +16,12 @@ const KEY_FILE = 'mcp-events.key';
 const DAY_MS = 24 * 3600_000;
 /** How long events, idle readers and ended subscriptions are kept. */
 const KEPT_MS = 7 * DAY_MS;
-/** Limits of this file. The oldest rows make room for new ones. */
+/** Limits of this file. The oldest rows are deleted for new ones. */
 export type StoreLimits = {
   /** Stored events of one user. */
   readonly events: number;
   readonly bytes: number;
-  /** Of all users: the user with the most bytes makes room. */
+  /** Of all users: the largest log is shortened first. */
   readonly bytesInAll: number;
   /** Rows of one subject: clients, readers, ended subscriptions and verified callbacks. */
   readonly clients: number;
@@ -35,7 +35,7 @@ export const STORE_LIMITS: StoreLimits = {
   ...{ clients: 200, readers: 200, ended: 100, verified: 1000 },
 };
 /** A full log shrinks to this part of its limit, so that few events pay for it. */
-const ROOM = 0.9;
+const KEPT_SHARE = 0.9;
 /** Stored events that one page examines. */
 const SCANNED = 2000;
 /** The last request of a reader is written at most once in this time. */
@@ -316,7 +316,7 @@ export class EventStore {
     const added = await this.#commits.run(() => {
       const fresh = events.flatMap((event) => this.#insert(userId, event) ?? []);
       if (read) this.#saveCursor(userId, read.source, read.cursor);
-      if (fresh.length > 0) this.#makeRoom(userId);
+      if (fresh.length > 0) this.#limitEvents(userId);
       return fresh;
     });
     if (added.length > 0) for (const listener of this.#listeners) listener(userId, added);
@@ -360,15 +360,16 @@ export class EventStore {
     this.#undo.note(() => change(-1));
   }
 
-  #makeRoom(userId: string): void {
+  #limitEvents(userId: string): void {
     const { events, bytes, bytesInAll } = this.#limits;
     const own = this.#usage.get(userId)!;
-    if (own.rows > events || own.bytes > bytes) this.#shorten(userId, { rows: events * ROOM, bytes: bytes * ROOM });
+    if (own.rows > events || own.bytes > bytes)
+      this.#shorten(userId, { rows: events * KEPT_SHARE, bytes: bytes * KEPT_SHARE });
     while (this.#bytes > bytesInAll) {
       const [largest, used] = [...this.#usage].reduce((most, one) => (one[1].bytes > most[1].bytes ? one : most));
       // The newest event of each user stays.
       if (used.rows === 1) return;
-      const left = used.bytes - (this.#bytes - bytesInAll * ROOM);
+      const left = used.bytes - (this.#bytes - bytesInAll * KEPT_SHARE);
       this.#shorten(largest, { rows: used.rows, bytes: Math.max(left, used.bytes / 2) });
     }
   }

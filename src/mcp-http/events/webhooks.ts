@@ -222,7 +222,7 @@ export class Webhooks {
         return false;
       }
       const data = isGap(event) ? '{}' : store.dataOf(userId, event.seq);
-      // It was removed to make room: the next page begins with a gap.
+      // It was deleted: the next page begins with a gap.
       if (data === undefined) return true;
       if (!(await this.#deliver(live, event, data))) return false;
     }

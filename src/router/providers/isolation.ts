@@ -138,8 +138,8 @@ export class Isolation {
   }
 
   /**
-   * Whether a machine may write a file, or exchange it by a link on the way to it: in its own folders, declared ones and
-   * granted ones, except where the sandbox keeps a path read-only, and what its own system user owns.
+   * Whether a machine may write a file, or exchange it by a link on the way to it. It may write in its own, declared
+   * and granted folders, except below paths that the sandbox keeps read-only, and what its system user owns.
    */
   isWritable(machine: ProviderMachine, file: string): boolean {
     const { sandboxer, grantedTo } = this.#options;

@@ -14,8 +14,8 @@ import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { AlarmCreate } from '../../../src/wire/alarm.ts';
-import { ADA, edited, NOW } from '../../contract/store/fixtures.ts';
 import { arrivalFor, createWaiting, eventOf } from '../../contract/store/events.ts';
+import { ADA, NOW } from '../../contract/store/fixtures.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';

@@ -108,7 +108,7 @@ test('a subscription that selects nothing examines a backlog in bounded pages, a
   assert.equal(store.count.read, 0);
 });
 
-test('the stored events of a user, and of all, stay within their bytes and rows; the oldest make room', async (t) => {
+test('the stored events of a user, and of all, stay within their bytes and rows; the oldest are deleted', async (t) => {
   const folder = temporaryFolder(t);
   const limits = { ...STORE_LIMITS, events: 500, bytes: 1_000_000, bytesInAll: 2_500_000 };
   const store = new EventStore(folder, systemClock, limits);
