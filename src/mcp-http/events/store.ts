@@ -173,6 +173,7 @@ export class EventStore {
     const used = `SELECT user_id, count(*) AS rows, sum(${ROW_BYTES}) AS bytes FROM events GROUP BY user_id`;
     for (const { user_id, rows, bytes } of this.#all<Usage & { user_id: string }>(used))
       this.#count(user_id, rows, bytes);
+    this.#undo.keep();
   }
 
   /** Calls `listener`, which must not throw, after new events of a user are stored. @returns stops it */
