@@ -15,6 +15,7 @@ import {
   retentionDays,
   type Settings,
   secretSetting,
+  secretType,
   switchSetting,
   urlSetting,
   wholeNumber,
@@ -38,10 +39,9 @@ export const chronosSettingsSchema = z.object({
   /** The folder of calendars whose days are excluded, `NAME.ics`; default: `calendars` in `CHRONOS_DATA_DIR`. */
   CHRONOS_CALENDARS_DIR: z.string().optional(),
   /** Stores alarms in this PostgreSQL instead of a file. It may name several hosts. */
-  CHRONOS_POSTGRES_URI: z
-    .string()
-    .regex(/^postgres(?:ql)?:\/\//, 'must begin with postgres:// or postgresql://')
-    .optional(),
+  CHRONOS_POSTGRES_URI: secretType(
+    z.string().regex(/^postgres(?:ql)?:\/\//, 'must begin with postgres:// or postgresql://'),
+  ).optional(),
   /** Connections to PostgreSQL. */
   CHRONOS_POSTGRES_POOL: wholeNumber(2, 1000).default(10),
   /** The number of buckets. It applies when the tables get their buckets; an existing database keeps its number. */

@@ -181,6 +181,7 @@ export async function startChronos({
     store,
     waker,
     looker,
+    eventLimits: () => admission.eventLimits(),
     clock: storeClock,
     log,
     calendars,

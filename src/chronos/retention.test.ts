@@ -45,6 +45,27 @@ test('attempts, turn reports and events are pruned by one age and alarms by anot
   await stopped;
 });
 
+test('ids of events stay as long as a signature may be valid, however short the retention is', async () => {
+  const clock = new ManualClock();
+  const ages: number[] = [];
+  const none = async () => 0;
+  const store = {
+    ...{ now: () => clock.now(), pruneAttempts: none, pruneTurnReports: none, pruneAlarms: none },
+    async pruneEvents({ before }: { before: number }) {
+      ages.push(clock.now() - before);
+      return 0;
+    },
+  } as unknown as AlarmStore;
+  const stop = startRetention(store, { ledgerDays: 1e-6, alarmDays: 0, clock, log: silentLogger });
+  await clock.advance(60_000);
+  assert.ok(ages.length > 10);
+  // Five minutes on each side of the sender's clock are accepted.
+  assert.ok(ages.every((age) => age >= 10 * 60_000));
+  const stopped = stop();
+  await clock.advance(1000);
+  await stopped;
+});
+
 test('a retention of ten minutes is checked every minute', async () => {
   const clock = new ManualClock();
   let rounds = 0;

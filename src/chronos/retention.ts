@@ -1,6 +1,7 @@
 /** Deletes old attempts, turn reports, known events and final alarms, each after its own retention period, in small batches. */
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { REPEATABLE_MS } from './store/event-rows.ts';
 import type { AlarmStore } from './store/store.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -52,7 +53,12 @@ export function startRetention(
   const round = async () => {
     await prune((request) => store.pruneAttempts(request), { days: ledgerDays, limit: ROWS_AT_ONCE });
     await prune((request) => store.pruneTurnReports(request), { days: ledgerDays, limit: ROWS_AT_ONCE });
-    await prune((request) => store.pruneEvents(request), { days: ledgerDays, limit: ROWS_AT_ONCE });
+    // A signature that is valid must not fire an alarm twice, however short the retention is.
+    const eventDays = Math.max(ledgerDays, REPEATABLE_MS / DAY_MS);
+    await prune((request) => store.pruneEvents(request), {
+      days: ledgerDays === 0 ? 0 : eventDays,
+      limit: ROWS_AT_ONCE,
+    });
     await prune((request) => store.pruneAlarms(request), { days: alarmDays, limit: ALARMS_AT_ONCE });
   };
   const run = async () => {

@@ -21,6 +21,7 @@ import {
   portSetting,
   type Settings,
   secretSetting,
+  secretType,
   switchSetting,
   urlSetting,
   wholeNumber,
@@ -99,11 +100,10 @@ export const routerSettingsSchema = z.object({
   /** Whether programs that a daemon starts run in a sandbox: where possible, always, or never. */
   REVEILLE_SEPARATION: isolationSetting,
   /** For Fly machines; without it none can be woken. */
-  FLY_API_TOKEN: z
-    .string()
+  FLY_API_TOKEN: secretType(
     // Fly's tokens have spaces inside: "FlyV1 fm2_…".
-    .regex(/^[\x21-\x7e][\x20-\x7e]*$/, 'must be printable ASCII in one line')
-    .optional(),
+    z.string().regex(/^[\x21-\x7e][\x20-\x7e]*$/, 'must be printable ASCII in one line'),
+  ).optional(),
   /** Where Fly's Machines API is. */
   FLY_API_BASE_URL: urlSetting.default('https://api.machines.dev'),
   /** Which Docker engine starts containers; by default the one of this computer. */

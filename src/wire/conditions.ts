@@ -269,6 +269,8 @@ export type EventState = {
   readonly since?: number;
   /** When the latest event came, or the last deadline passed: the next one counts from there. */
   readonly lastAt?: number;
+  /** How many events have come that no wake carries, because they are only expected. */
+  readonly met?: number;
   /** When the last wake with events was delivered. */
   readonly wokenAt?: number;
   /** No further event can come: the alarm ends with the wake of the last one. */

@@ -7,8 +7,10 @@ import { beginningOf, utf8Bytes } from './text.ts';
 
 /** How much of what a source has shown is remembered. */
 export const SEEN_MAX_BYTES = 64 * 1024;
-/** Events of one look; the next look, at once, has the others. */
+/** Events of one look; the next look, a second later, has the others. */
 export const LOOK_EVENTS_MAX = 200;
+/** The data of all events of one look at a server. */
+export const LOOK_MAX_BYTES = 512 * 1024;
 /** How long a look may take at the router, and how long chronosd waits for its answer. */
 export const LOOK_MS = 10_000;
 export const LOOK_ANSWER_MS = 20_000;
@@ -69,9 +71,9 @@ export type Looker = {
 };
 
 /** JSON source text as the data of an event; `reduced` takes the place of one that is too long. */
-export function eventData(source: string, reduced: (bytes: number) => object): string {
+export function eventData(source: string, reduced: (bytes: number) => object, mostBytes = EVENT_MAX_BYTES): string {
   const bytes = utf8Bytes(source);
-  return bytes <= EVENT_MAX_BYTES ? source : JSON.stringify(reduced(bytes));
+  return bytes <= Math.min(mostBytes, EVENT_MAX_BYTES) ? source : JSON.stringify(reduced(bytes));
 }
 
 /** An id of a server that is used as it is; others are hashed. */
@@ -95,13 +97,23 @@ export function readPosition(seen: string): Position | undefined {
   }
 }
 
-/** An event of a server of MCP Events. One that is polled for has the id that it has in a webhook, so both are one. */
-export function mcpEvent(source: string, eventId: string, name: string): { id: string; data: string } {
+/**
+ * An event of a server of MCP Events. One that is polled for has the id that it has in a webhook, so both are one.
+ *
+ * @param mostBytes of its data; one that is longer is only named
+ */
+export function mcpEvent(
+  source: string,
+  eventId: string,
+  name: string,
+  mostBytes = EVENT_MAX_BYTES,
+): { id: string; data: string } {
   const id = PLAIN_ID.test(eventId) ? `mcp-${eventId}` : `sha256:${sha256(eventId)}`;
-  const data = eventData(source, (bytes) => ({
+  const reduced = (bytes: number) => ({
     ...{ eventId: beginningOf(eventId, MCP_ID_CHARACTERS), name, bytes },
     note: 'the event is too long for a wake; ask the server for it',
-  }));
+  });
+  const data = eventData(source, reduced, mostBytes);
   return { id, data };
 }
 

@@ -47,8 +47,23 @@ export const isolationSetting = z
   .enum(['auto', 'required', 'off'], { error: 'must be auto, required or off' })
   .default('auto');
 
+const secrets = z.registry<{ isSecret: true }>();
+
+/** Declares that the values of a setting are secrets or contain one: no started program gets them. */
+export function secretType<T extends z.ZodType>(schema: T): T {
+  secrets.add(schema, { isSecret: true });
+  return schema;
+}
+
+/** Whether {@link secretType} declares it, optional or not. */
+export function isSecretType(schema: z.ZodType): boolean {
+  if (secrets.has(schema)) return true;
+  const isWrapper = schema instanceof z.ZodOptional || schema instanceof z.ZodDefault;
+  return isWrapper && isSecretType(schema.unwrap() as z.ZodType);
+}
+
 /** A secret that must be hard to guess. */
-export const secretSetting = z.string().min(16, 'must have at least 16 characters');
+export const secretSetting = secretType(z.string().min(16, 'must have at least 16 characters'));
 
 /** An http or https address in its canonical form (host in lower case, no default port), without a trailing slash. */
 export const urlSetting = z
@@ -64,8 +79,8 @@ export const hostSetting = z
 const HEADER_TEXT = [/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces'] as const;
 
 /** A credential that is sent in a header, and one of them that must be hard to guess. */
-export const credentialSetting = z.string().regex(...HEADER_TEXT);
-export const tokenSetting = secretSetting.regex(...HEADER_TEXT);
+export const credentialSetting = secretType(z.string().regex(...HEADER_TEXT));
+export const tokenSetting = secretType(secretSetting.regex(...HEADER_TEXT));
 
 /** Stops a start because of its settings. @throws ReveilleError `invalid_request` */
 export function stopStart(message: string): never {
@@ -77,7 +92,7 @@ export function isOnThisComputer(url: string): boolean {
   return /^(127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(URL.parse(url)?.hostname ?? '');
 }
 
-const SECRET_NAME = /TOKEN|SECRET|KEY|PASSWORD|URI/;
+const SECRET_NAME = /TOKEN|SECRET|KEY|PASSWORD|PASSPHRASE|URI/;
 
 /** Whether the value of a setting is a secret or contains one, by its name. */
 export const isSecretName = (name: string): boolean => SECRET_NAME.test(name);

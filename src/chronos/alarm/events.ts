@@ -5,7 +5,13 @@
  *
  * The occurrence of the alarm's own schedule is its deadline, or the next look at a source that cannot report by itself.
  */
-import { type AlarmEvent, BATCH_DEFAULT, type EventState, LOOK_EVERY } from '../../wire/conditions.ts';
+import {
+  type AlarmEvent,
+  BATCH_DEFAULT,
+  type EventState,
+  LOOK_EVERY,
+  LOOK_EVERY_LEAST,
+} from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { durationMs } from '../../wire/iso-duration.ts';
@@ -208,7 +214,8 @@ export function withEvents(state: AlarmState, events: readonly AlarmEvent[], now
   const ends = isLast || before.ends ? ({ ends: true } as const) : {};
   if (rules.isExpected) {
     const isMet = events.length > 0;
-    const met = { ...state, alarm: withEventState(alarm, { ...before, ...(isMet && { lastAt: now }), ...ends }) };
+    const arrived = isMet && { lastAt: now, met: (before.met ?? 0) + events.length };
+    const met = { ...state, alarm: withEventState(alarm, { ...before, ...arrived, ...ends }) };
     return ends.ends && isMet ? endedBy(met) : rescheduled(met, now);
   }
   if (events.length === 0) {
@@ -353,7 +360,7 @@ export type LookEnd = {
   /** What it has shown; `undefined` for one that failed. */
   readonly seen?: string;
   readonly error?: string;
-  /** More is to be seen at once. */
+  /** More is to be seen soon. */
   readonly again?: boolean | undefined;
   /** No event can come any more. */
   readonly ends?: boolean | undefined;
@@ -364,6 +371,8 @@ export type LookEnd = {
 /** Failed looks in a row that the alarm does not show yet, and the longest time until the next one. */
 const FAILED_QUIETLY = 2;
 const LONGEST_LOOK_MS = 15 * 60_000;
+/** A source that always has more is not looked at more often. */
+const LOOK_LEAST_MS = durationMs(LOOK_EVERY_LEAST);
 
 /** A look has ended: the next one follows, and later and later while they fail. Its events are recorded before. */
 export function settleLook(state: AlarmState, fireId: string, end: LookEnd): AlarmState {
@@ -385,6 +394,6 @@ export function settleLook(state: AlarmState, fireId: string, end: LookEnd): Ala
   const looked = withEventState(alarm, { ...before, ...(seen !== undefined && { seen }) });
   const after = { alarm: failed > FAILED_QUIETLY ? { ...looked, lastError: null } : looked, occurrences };
   const last = ends && before.ends !== true ? withEvents(after, [], at, true) : after;
-  // Its instant is another one, even at once.
-  return last.alarm.status === 'fired' ? last : withNextOfEvents(last, at, again ? 1 : Math.max(lookMs, waitMs));
+  const nextMs = again ? LOOK_LEAST_MS : Math.max(lookMs, waitMs);
+  return last.alarm.status === 'fired' ? last : withNextOfEvents(last, at, nextMs);
 }

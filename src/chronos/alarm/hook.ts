@@ -21,6 +21,11 @@ export function hookSchemeOf(alarm: Pick<Alarm, 'kind' | 'options'>): HookScheme
   return event === undefined && after === undefined && expect !== undefined ? 'path' : undefined;
 }
 
+/** Begins the id of a request that names none: nothing can repeat it. */
+export const UNNAMED_EVENT = 'once:';
+/** Begins the id of an event whose signature covers no time, and so never expires. */
+export const TIMELESS_EVENT = 'github:';
+
 /** A secret in the form of Standard Webhooks, which GitHub takes too. */
 export const newHookSecret = (): string => `whsec_${randomBytes(24).toString('base64')}`;
 

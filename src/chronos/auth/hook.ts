@@ -9,7 +9,14 @@ import { refuseDeepNesting } from '../../wire/json.ts';
 import { hasValue } from '../../wire/json-pointer.ts';
 import { CURSOR_CHARACTERS, eventData, mcpEvent, mcpGap } from '../../wire/look.ts';
 import type { Alarm } from '../alarm/alarm.ts';
-import { type HookName, hookSchemeOf, hookSecretOf, hookTokenOf } from '../alarm/hook.ts';
+import {
+  type HookName,
+  hookSchemeOf,
+  hookSecretOf,
+  hookTokenOf,
+  TIMELESS_EVENT,
+  UNNAMED_EVENT,
+} from '../alarm/hook.ts';
 import { optionsOf } from '../alarm/options.ts';
 
 /** A request at an address. Names of headers are in lower case. */
@@ -60,8 +67,8 @@ function idOf(scheme: HookScheme, { headers }: HookRequest): string {
         ? headers[GITHUB.signature]
         : (headers['idempotency-key'] ?? headers[WEBHOOK_HEADERS.id] ?? headers[GITHUB.delivery]);
   return given === undefined || given === ''
-    ? `once:${randomBytes(16).toString('hex')}`
-    : `${scheme}:${digestOf(given)}`;
+    ? `${UNNAMED_EVENT}${randomBytes(16).toString('hex')}`
+    : `${scheme === 'github' ? TIMELESS_EVENT : `${scheme}:`}${digestOf(given)}`;
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });

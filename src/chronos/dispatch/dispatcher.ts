@@ -44,7 +44,7 @@ import {
   settleReplaced,
   settleSkipped,
 } from '../alarm/settlement.ts';
-import type { AlarmStore, Claim, ClaimKey } from '../store/store.ts';
+import type { AlarmStore, Claim, ClaimKey, StoreLimits } from '../store/store.ts';
 import { notifyFollowers } from './chains.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
@@ -72,6 +72,8 @@ export type DispatcherOptions = {
   waker: Waker;
   /** Looks at sources that cannot report by themselves; without it, these looks fail. */
   looker?: Looker | undefined;
+  /** What events of these looks may take up at present; by default, they are not limited. */
+  eventLimits?: () => Promise<StoreLimits>;
   clock: Clock;
   log: Logger;
   config: DispatcherConfig;
@@ -292,7 +294,7 @@ export class Dispatcher {
 
   /** Looks at the alarm's source. It is not a wake, so the ledger has no entry. */
   async #look(claim: Claim, key: ClaimKey, now: number): Promise<void> {
-    const { store, clock, log, looker } = this.#options;
+    const { store, clock, log, looker, eventLimits = async () => ({}) } = this.#options;
     const sink = { store, clock, onDue: (dueAt: number) => this.notifyDue(dueAt) };
     const enter = this.#inFlight.enter(key.owner);
     let leave = () => {
@@ -301,7 +303,7 @@ export class Dispatcher {
     };
     // A source that hangs must not keep the wakes of its owner waiting.
     const cancel = clock.after(LOOK_SLOT_MS, () => leave());
-    const end = await takeLook({ ...sink, log, looker }, claim, now);
+    const end = await takeLook({ ...sink, log, looker, limits: eventLimits }, claim, now);
     cancel();
     leave();
     await this.#complete(key, null, (state) => settleLook(state, key.fireId, end));

@@ -10,13 +10,14 @@ import type { Alarm } from '../alarm/alarm.ts';
 import { eventStateOf, type LookEnd, lookedAtBy, sourceSeen, withEvents, withSeen } from '../alarm/events.ts';
 import { hookPathOf, hookSecretOf } from '../alarm/hook.ts';
 import { optionsOf } from '../alarm/options.ts';
-import type { Claim } from '../store/store.ts';
+import type { Claim, StoreLimits } from '../store/store.ts';
 import { type EventSink, recordAlarmEvents } from './record-events.ts';
 
 const ERROR_CHARACTERS = 500;
 
 type Eye = Pick<Looker, 'look' | 'publicUrl'>;
-type LookParts = EventSink & { looker: Eye | undefined; log: Logger };
+/** `limits`: of what the owner may store at present. */
+type LookParts = EventSink & { looker: Eye | undefined; log: Logger; limits: () => Promise<StoreLimits> };
 
 /**
  * Takes the look of a claim and records what it has shown, together with what the next look needs. It never rejects.
@@ -31,6 +32,7 @@ export async function takeLook(parts: LookParts, { alarm, occurrence }: Claim, n
     const events = eventsOf(alarm, answer, clock.now());
     if (events.length > 0)
       await recordAlarmEvents(parts, alarm.owner, alarm.id, events, {
+        limits: await parts.limits(),
         arrive: (state, fresh, at) => {
           // An edit has named another source meanwhile.
           if (sourceSeen(state.alarm) !== sourceSeen(alarm)) return state;

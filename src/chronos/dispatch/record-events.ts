@@ -28,7 +28,7 @@ export async function recordAlarmEvents(
   owner: string,
   alarmId: string,
   events: readonly AlarmEvent[],
-  { limits = {}, arrive = withEvents }: { limits?: StoreLimits; arrive?: Arrival } = {},
+  { limits = {}, arrive = withEvents }: { limits?: StoreLimits | undefined; arrive?: Arrival } = {},
 ): Promise<number | undefined> {
   const now = clock.now();
   const recorded = await store.recordEvents({

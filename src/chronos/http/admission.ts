@@ -186,6 +186,11 @@ export class Admission {
     return { ...stored, maxBytes: Math.min(stored.maxBytes, share) };
   }
 
+  /** How much the events of an owner may take up. Their wake is one for each alarm, so that only bytes count. */
+  async eventLimits(): Promise<StoreLimits> {
+    return { maxBytes: (await this.storeLimits('known')).maxBytes };
+  }
+
   /** Adds a stored alarm to the counts. */
   recordStored(bytes: number): void {
     if (this.#usage) this.#usage = { ...this.#usage, alarms: this.#usage.alarms + 1, bytes: this.#usage.bytes + bytes };

@@ -68,9 +68,8 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     // Escapes may make it larger, and what stands around a body of GitHub's.
     if (event) refuseLargerThan(EVENT_MAX_BYTES + 2048, Buffer.byteLength(event.data));
     if (!event) return sendOk(c, { recorded: 0, known: 0 });
-    // The wake of events is one for each alarm, so that only their bytes count.
-    const { maxBytes = Number.POSITIVE_INFINITY } = (await admission?.storeLimits('known')) ?? {};
-    const fresh = await recordAlarmEvents(service, alarm.owner, alarm.id, [event], { limits: { maxBytes } });
+    const limits = await admission?.eventLimits();
+    const fresh = await recordAlarmEvents(service, alarm.owner, alarm.id, [event], { limits });
     if (fresh === undefined) throw noSuchHook();
     return sendOk(c, { recorded: fresh, known: 1 - fresh });
   }
@@ -82,9 +81,8 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     if (message.kind === 'verification') return c.json({ challenge: message.challenge });
     const { event, cursor, isLast } = message;
     if (!event) return sendOk(c, { recorded: 0, known: 0 });
-    const { maxBytes = Number.POSITIVE_INFINITY } = (await admission?.storeLimits('known')) ?? {};
     const fresh = await recordAlarmEvents(service, owner, id, [event], {
-      limits: { maxBytes },
+      limits: await admission?.eventLimits(),
       arrive: (before, events, now) => {
         const after = withEvents(before, events, now, isLast);
         return { ...after, alarm: withCursor(after.alarm, cursor) };

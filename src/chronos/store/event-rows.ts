@@ -3,9 +3,19 @@ import type { AlarmEvent } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { AlarmState } from '../alarm/alarm.ts';
 import { eventStateOf } from '../alarm/events.ts';
+import { UNNAMED_EVENT } from '../alarm/hook.ts';
 
 /** Longest id of an event: it is part of an index. */
 export const EVENT_ID_MAX_BYTES = 1024;
+
+/**
+ * The ids of events that are over stay, so that a repeated one is known: all of the time in which a signature may be
+ * valid, and the latest of each alarm.
+ */
+export const REPEATABLE_MS = 15 * 60_000;
+export const KNOWN_EVENTS = 2000;
+/** Older ids of an alarm are deleted whenever so many more events have come. */
+const TRIM_EVERY = 500;
 
 /** What surrounds the id and the data of an event in a wake. */
 export const EVENT_FRAME_BYTES = 64;
@@ -50,11 +60,29 @@ export function eventRows(stored: AlarmState, wanted: AlarmState, fresh: readonl
     throw new ReveilleError('internal', `alarm ${alarmId} has ${added} more events, but ${fresh.length} came`, {
       retryable: false,
     });
-  return fresh.map(({ id, receivedAt, data }, index) =>
-    added === 0
-      ? { owner, alarmId, number: 0, id, receivedAt, data: null }
-      : { owner, alarmId, number: last + index + 1, id, receivedAt, data },
-  );
+  if (added > 0)
+    return fresh.map(({ id, receivedAt, data }, index) => ({
+      ...{ owner, alarmId, number: last + index + 1, id, receivedAt, data },
+    }));
+  return fresh
+    .filter(({ id }) => !id.startsWith(UNNAMED_EVENT))
+    .map(({ id, receivedAt }) => ({ owner, alarmId, number: 0, id, receivedAt, data: null }));
+}
+
+/**
+ * The instant before which ids beyond {@link KNOWN_EVENTS} of an alarm are deleted with new events; `undefined`: not yet.
+ */
+export function trimmedBefore(
+  stored: AlarmState,
+  wanted: AlarmState,
+  fresh: readonly Pick<AlarmEvent, 'receivedAt'>[],
+): number | undefined {
+  const rounds = ({ alarm }: AlarmState) => {
+    const { last, met = 0 } = eventStateOf(alarm);
+    return Math.floor((last + met) / TRIM_EVERY);
+  };
+  if (rounds(wanted) === rounds(stored)) return undefined;
+  return Math.max(...fresh.map(({ receivedAt }) => receivedAt)) - REPEATABLE_MS;
 }
 
 /** About how many bytes an event has in a wake. */

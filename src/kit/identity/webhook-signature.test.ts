@@ -41,6 +41,23 @@ test('the example of the specification has the specified signature', () => {
   assert.equal(headers['webhook-signature'], 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=');
 });
 
+test('a signature serves one event: no id with a dot is accepted, and none is signed', () => {
+  const inner = `${NOW_SECONDS}.${body}`;
+  const genuine = signed({ id: 'evt', body: inner });
+  assert.deepEqual(verifyWebhook({ headers: genuine, body: inner, secrets: [secret], nowMs }), { ok: true });
+  // The same signed text, read as another id with another body.
+  const shifted = { ...genuine, 'webhook-id': `evt.${NOW_SECONDS}` };
+  assert.deepEqual(verifyWebhook({ headers: shifted, body, secrets: [secret], nowMs }), {
+    ok: false,
+    reason: 'bad_id',
+  });
+  const dotted = signed({ id: `evt.${NOW_SECONDS}` });
+  assert.equal(dotted['webhook-id'], `evt%2E${NOW_SECONDS}`);
+  assert.deepEqual(verifyWebhook({ headers: dotted, body, secrets: [secret], nowMs }), { ok: true });
+  const read = { ...dotted, 'webhook-id': 'evt' };
+  assert.equal(verifyWebhook({ headers: read, body: inner, secrets: [secret], nowMs }).ok, false);
+});
+
 test('bytes and the same text have the same signature', () => {
   assert.deepEqual(signed({ body: Buffer.from(body) }), signed());
   assert.deepEqual(verifyWebhook({ headers: signed(), body: Buffer.from(body), secrets: [secret], nowMs }), {

@@ -33,7 +33,7 @@ export type SignedWebhookHeaders = {
 };
 
 /** Why a webhook was refused; for the log only, callers get the same sentence for each. */
-export type WebhookRefusal = 'missing_header' | 'bad_timestamp' | 'too_old' | 'too_new' | 'no_match';
+export type WebhookRefusal = 'missing_header' | 'bad_id' | 'bad_timestamp' | 'too_old' | 'too_new' | 'no_match';
 export type WebhookVerdict = { ok: true } | { ok: false; reason: WebhookRefusal };
 
 /**
@@ -55,6 +55,7 @@ function macOf(id: string, timestamp: string, body: string | Uint8Array, key: Ke
 }
 
 export type WebhookToSign = {
+  /** Dots are sent, and signed, as `%2E`. */
   id: string;
   /** Time of this attempt, seconds since the epoch; a fraction is dropped. */
   timestampSeconds: number;
@@ -65,7 +66,8 @@ export type WebhookToSign = {
 /** Signs webhooks with one secret. Create it once, because it prepares the key. */
 export function webhookSigner(secret: string): (webhook: WebhookToSign) => SignedWebhookHeaders {
   const key = keyOf(secret);
-  return ({ id, timestampSeconds, body }) => {
+  return ({ id: given, timestampSeconds, body }) => {
+    const id = given.replaceAll('.', '%2E');
     const timestamp = String(Math.floor(timestampSeconds));
     return {
       'webhook-id': id,
@@ -92,6 +94,8 @@ export function verifyWebhook(webhook: {
   const timestamp = webhook.headers[WEBHOOK_HEADERS.timestamp];
   const signature = webhook.headers[WEBHOOK_HEADERS.signature];
   if (!id || !timestamp || !signature) return { ok: false, reason: 'missing_header' };
+  // The signed text separates its parts with dots: with one in the id, it would also be that of another id and body.
+  if (id.includes('.')) return { ok: false, reason: 'bad_id' };
   if (!/^\d{1,12}$/.test(timestamp)) return { ok: false, reason: 'bad_timestamp' };
   const tolerance = webhook.toleranceSeconds ?? TOLERANCE_SECONDS;
   const age = Math.floor(webhook.nowMs / 1000) - Number(timestamp);

@@ -9,6 +9,7 @@ import {
   parsePrefixed,
   prefixed,
   type Settings,
+  secretType,
   stopStart,
   urlSetting,
 } from '../../wire/settings.ts';
@@ -37,10 +38,9 @@ const shape = {
   /** The address of the endpoint. There is no default. */
   MODEL_BASE_URL: urlSetting.optional(),
   /** The key of the endpoint. */
-  MODEL_API_KEY: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII without spaces')
-    .optional(),
+  MODEL_API_KEY: secretType(
+    z.string().regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII without spaces'),
+  ).optional(),
 };
 /** The variables as members of a daemon's schema. */
 export const modelSettings = <Prefix extends string>(prefix: Prefix) => prefixed(prefix, shape);

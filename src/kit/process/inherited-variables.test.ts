@@ -30,8 +30,8 @@ test('a child gets the variables that it needs to run, and no paths of secrets',
 test("secrets of daemons are withheld by name; an agent's secrets are withheld from its servers", () => {
   for (const name of ['EXECUTOR_TOKEN', 'REVEILLE_HOME', 'ROUTER_ADMIN_TOKEN', 'REVEILLE_APPROVER_PASSPHRASE'])
     assert.ok(isWithheld(name) && isWithheldFromServers(name), name);
-  for (const name of ['NEO_DAEMON_TOKEN', 'NEO_EXECUTOR_TOKEN'])
+  for (const name of ['NEO_DAEMON_TOKEN', 'NEO_EXECUTOR_TOKEN', 'NEO_MODEL_API_KEY', 'REVEILLE_MACHINE_TOKEN'])
     assert.deepEqual([isWithheld(name), isWithheldFromServers(name)], [false, true], name);
-  for (const name of ['MATRIX_CHRONOS_TOKEN', 'MATRIX_EXECUTOR_KEYFILE', 'NEO_MODEL_API_KEY', 'GITHUB_TOKEN'])
+  for (const name of ['MATRIX_CHRONOS_TOKEN', 'MATRIX_EXECUTOR_KEYFILE', 'NEO_SEARCH_KEY', 'GITHUB_TOKEN'])
     assert.equal(isWithheldFromServers(name), false, name);
 });

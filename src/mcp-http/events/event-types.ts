@@ -132,7 +132,7 @@ export function selects(given: Arguments, facts: Facts, clientId: string): boole
   );
 }
 
-/** An event id without dots: it becomes `webhook-id`, and the signed text separates its parts with dots. */
+/** An event id without dots: it becomes `webhook-id`, which is signed without them. */
 const idOf = (...parts: readonly string[]) => parts.join(':').replaceAll('.', '%2E');
 
 /** Maximum size of an event's data: with the other members it stays below 256 KiB, the limit of a webhook. */

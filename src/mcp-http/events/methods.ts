@@ -1,5 +1,6 @@
 /** The requests of MCP Events: `events/list`, `events/poll`, `events/stream`, `events/subscribe`, `events/unsubscribe`. */
 import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ServerContext } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
@@ -30,8 +31,8 @@ const STREAM_PAGE = 50;
 const POLL_PAGES = 20;
 
 /** Limits of active subscriptions: of one subject, and of all. */
-const MOST_OF_SUBJECT = 10_000;
-const MOST_IN_ALL = 100_000;
+export const MOST_OF_SUBJECT = 100;
+export const MOST_IN_ALL = 10_000;
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -117,7 +118,7 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
     if (type.source !== undefined) await sources.follow(principal, type.source);
   };
 
-  const occurrence = ({ eventId, name, at, data }: StoredEvent) => ({
+  const occurrence = ({ eventId, name, at }: StoredEvent, data: string) => ({
     ...{ eventId, name, timestamp: formatInstant(at) },
     data: exactJson(data),
   });
@@ -131,31 +132,29 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
     await begin(principal, selection);
     let { position, isTruncated } = store.positionOf(userId, cursor, maxAgeMs);
     const most = Math.min(maxEvents, POLL_MOST_EVENTS);
-    const events: StoredEvent[] = [];
+    const events: object[] = [];
     let bytes = 0;
     const answer = (hasMore: boolean) =>
       complete({
-        events: events.map(occurrence),
-        cursor: store.cursorAt(position),
+        ...{ events, cursor: store.cursorAt(position) },
         ...{ truncated: isTruncated, hasMore, nextPollMs: NEXT_POLL_MS },
       });
     for (let pages = 0; pages < POLL_PAGES; pages++) {
       const head = store.head(userId);
       const page = store.page(userId, position, selection.name, POLL_EVENTS);
-      for (const event of page) {
-        const isSelected = !isGap(event) && selects(selection.given, event.facts, clientId);
-        const isFull = events.length >= most || (events.length > 0 && bytes + event.data.length > POLL_BYTES);
-        if (isSelected && isFull) return answer(true);
-        position = event.seq;
+      for (const event of page.events) {
         if (isGap(event)) isTruncated = true;
-        if (!isSelected) continue;
-        events.push(event);
-        bytes += event.data.length;
+        else if (selects(selection.given, event.facts, clientId)) {
+          if (events.length >= most) return answer(true);
+          const data = store.dataOf(userId, event.seq)!;
+          bytes += data.length;
+          if (events.length > 0 && bytes > POLL_BYTES) return answer(true);
+          events.push(occurrence(event, data));
+        }
+        position = event.seq;
       }
-      if (page.length === POLL_EVENTS) continue;
-      // No further event of this type is stored up to `head`.
-      position = Math.max(position, head);
-      return answer(false);
+      position = page.end;
+      if (position >= head) return answer(false);
     }
     return answer(true);
   };
@@ -186,18 +185,23 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
         wake = () => news.abort();
         const head = store.head(userId);
         const page = store.page(userId, position, selection.name, STREAM_PAGE);
-        for (const event of page) {
+        for (const event of page.events) {
           if (gone.aborted) break;
+          const data = isGap(event) ? undefined : store.dataOf(userId, event.seq);
           position = event.seq;
-          if (isGap(event)) {
+          if (data === undefined) {
             isTruncated = true;
             await active();
           } else if (selects(selection.given, event.facts, clientId)) {
-            await notify('event', { ...occurrence(event), cursor: store.cursorAt(position) });
+            await notify('event', { ...occurrence(event, data), cursor: store.cursorAt(position) });
           }
         }
-        if (page.length === STREAM_PAGE || gone.aborted) continue;
-        position = Math.max(position, head);
+        if (gone.aborted) continue;
+        position = Math.max(position, page.end);
+        if (position < head) {
+          await nextTurn();
+          continue;
+        }
         await wait(clock, HEARTBEAT_MS, AbortSignal.any([gone, news.signal]));
         if (gone.aborted || news.signal.aborted) continue;
         await seen();
@@ -222,14 +226,13 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
     return `sub_${digest.digest('hex').slice(0, 32)}`;
   };
 
-  const refuseTooMany = ({ issuer, subject: sub }: Principal): void => {
+  const refuseTooMany = ({ userId, issuer, subject: sub }: Principal): void => {
     const refuse = (max: number) => {
       const text = `the limit of ${max} subscriptions is reached; end one with events/unsubscribe`;
       return new EventsError('ResourceExhausted', text, { limit: 'subscriptions', max });
     };
     if (webhooks.size >= MOST_IN_ALL) throw refuse(MOST_IN_ALL);
-    if (webhooks.size < mostOfSubject) return;
-    const own = webhooks.list(({ principal }) => {
+    const own = webhooks.ofUser(userId).filter(({ principal }) => {
       const other = store.principal(principal);
       return other.issuer === issuer && other.subject === sub;
     });
@@ -306,9 +309,14 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
         },
         ...{ old: undefined, failures: 0, failedSince: null, lastDeliveryAt: null, lastError: null },
       };
-      webhooks.forget(id);
-      await store.create(created);
-      webhooks.begin(created);
+      const { issuer, subject: sub } = principal;
+      // Subscriptions to other callbacks, which were challenged at the same time, count too.
+      await queue.run(JSON.stringify([issuer, sub]), async () => {
+        refuseTooMany(principal);
+        webhooks.forget(id);
+        await store.create(created);
+        webhooks.begin(created);
+      });
       return complete({ id, refreshBefore, cursor: store.cursorAt(position), truncated: isTruncated });
     });
   };

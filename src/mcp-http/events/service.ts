@@ -60,7 +60,7 @@ export function openEvents(options: EventsOptions): EventsService {
   const isWanted = (userId: string, source: Source) =>
     [...webhooks.ofUser(userId), ...store.readersOf(userId)].some((one) => sourceOf(one) === source);
   const sources = new Sources({ store, backends, clock, log, isWanted });
-  const stop = store.onEvents((userId) => webhooks.notify(userId));
+  const stop = store.onEvents((userId, added) => webhooks.notify(userId, added));
   const { mostOfSubject } = limits;
   const methods = createMethods({
     ...{ store, webhooks, sources, access, callbacks, clock, mostOfSubject },
@@ -94,8 +94,9 @@ export function openEvents(options: EventsOptions): EventsService {
     },
     async offer(wake) {
       const userId = ownerOf(wake.user_id);
-      const isDue = ({ name }: Pick<Reader, 'name'>) => name === 'alarm.due';
-      const interested = [...webhooks.ofUser(userId), ...store.readersOf(userId)].filter(isDue);
+      const due = 'alarm.due';
+      const subscriptions = webhooks.ofUser(userId).filter(({ name }) => name === due);
+      const interested = [...subscriptions, ...store.readersOf(userId, due)];
       if (interested.length === 0) return false;
       const event = dueEvent(wake);
       await store.add(userId, [event]);

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { SQLInputValue, StatementSync } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
-import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
+import { GroupCommit, Undo } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import type { GrantedToken, RemoteScope } from '../../wire/remote-caller.ts';
@@ -16,13 +16,31 @@ const KEY_FILE = 'mcp-events.key';
 const DAY_MS = 24 * 3600_000;
 /** How long events, idle readers and ended subscriptions are kept. */
 const KEPT_MS = 7 * DAY_MS;
-/** Maximum number of stored events of one user. */
-const MOST_EVENTS = 10_000;
-/** Maximum number of ended subscriptions, and of readers, of one client. */
-const MOST_ENDED = 100;
-const MOST_READERS = 1000;
+/** Limits of this file. The oldest rows are deleted for new ones. */
+export type StoreLimits = {
+  /** Stored events of one user. */
+  readonly events: number;
+  readonly bytes: number;
+  /** Of all users: the largest log is shortened first. */
+  readonly bytesInAll: number;
+  /** Rows of one subject: clients, readers, ended subscriptions and verified callbacks. */
+  readonly clients: number;
+  readonly readers: number;
+  readonly ended: number;
+  readonly verified: number;
+};
+const MIB = 1024 * 1024;
+export const STORE_LIMITS: StoreLimits = {
+  ...{ events: 10_000, bytes: 64 * MIB, bytesInAll: 1024 * MIB },
+  ...{ clients: 200, readers: 200, ended: 100, verified: 1000 },
+};
+/** A full log shrinks to this part of its limit, so that few events pay for it. */
+const KEPT_SHARE = 0.9;
+/** Stored events that one page examines. */
+const SCANNED = 2000;
 /** The last request of a reader is written at most once in this time. */
 const SEEN_AGAIN_MS = 60_000;
+const MOST_SEEN = 10_000;
 
 /** A client of a user, as its newest token describes it. */
 export type Principal = {
@@ -36,7 +54,13 @@ export type Principal = {
   readonly grant: GrantedToken;
 };
 
-export type StoredEvent = Omit<NewEvent, 'facts'> & { readonly seq: number; readonly facts: Facts };
+/** Without the data, which {@link EventStore.dataOf} reads. */
+export type StoredEvent = Omit<NewEvent, 'data'> & { readonly seq: number };
+
+/** `end`: no further event is at or before it. */
+export type Page = { readonly events: readonly StoredEvent[]; readonly end: number };
+
+type Usage = { rows: number; bytes: number };
 
 export type Subscription = {
   readonly id: string;
@@ -78,7 +102,7 @@ type SubscriptionRow = {
   last_delivery_at: number | null;
   last_error: CallbackError | null;
 };
-type EventRow = { seq: number; event_id: string; name: string; at: number; facts: string; data: string };
+type EventRow = { seq: number; event_id: string; name: string; at: number; facts: string };
 type PrincipalRow = {
   id: number;
   issuer: string;
@@ -89,11 +113,21 @@ type PrincipalRow = {
 };
 
 const gapName = (source: Source) => `gap:${source}`;
+/** The rows that concern a type: its events, and the gaps of its source. */
+export const namesOf = (name: string): readonly [string, string] => {
+  const { source } = EVENT_TYPES.get(name)!;
+  return [name, source === undefined ? name : gapName(source)];
+};
+/** The clients of the subject of client `?1`. */
+const OF_SUBJECT = `(SELECT id FROM principals
+  WHERE (issuer, subject) = (SELECT issuer, subject FROM principals WHERE id = ?1))`;
+/** What a row takes up, without reading its data. */
+const ROW_BYTES = '(octet_length(data) + octet_length(facts) + octet_length(event_id) + 100)';
 /** Whether a row records that events of its source may be missing. */
 export const isGap = ({ name }: Pick<StoredEvent, 'name'>): boolean => name.startsWith('gap:');
 
-const eventOf = ({ seq, event_id, name, at, facts, data }: EventRow): StoredEvent => ({
-  ...{ seq, eventId: event_id, name, at, data },
+const eventOf = ({ seq, event_id, name, at, facts }: EventRow): StoredEvent => ({
+  ...{ seq, eventId: event_id, name, at },
   facts: JSON.parse(facts) as Facts,
 });
 
@@ -112,11 +146,17 @@ export class EventStore {
   readonly #principals = new Map<number, Principal>();
   /** When the row of a reader was last written, by the reader's key. */
   readonly #seen = new Map<string, number>();
-  readonly #listeners = new Set<(userId: string) => void>();
+  readonly #listeners = new Set<(userId: string, added: readonly StoredEvent[]) => void>();
+  readonly #limits: StoreLimits;
+  readonly #undo = new Undo();
+  /** Stored events by user, and in all. */
+  readonly #usage = new Map<string, Usage>();
+  #bytes = 0;
 
   /** @throws ReveilleError when the database or the key cannot be opened */
-  constructor(dataDir: string, clock: Clock) {
+  constructor(dataDir: string, clock: Clock, limits = STORE_LIMITS) {
     this.#clock = clock;
+    this.#limits = limits;
     const migrations = new URL('./migrations/', import.meta.url);
     this.#file = openDatabase({ path: join(dataDir, EVENTS_FILE), migrations, clock, lock: 'exclusive' });
     try {
@@ -126,14 +166,18 @@ export class EventStore {
       this.#file.close();
       throw thrown;
     }
-    this.#commits = new GroupCommit(this.#file.db);
+    this.#commits = new GroupCommit(this.#file.db, { undo: this.#undo });
     this.#epoch = this.#get<{ value: string }>('SELECT value FROM epoch')!.value;
     for (const row of this.#all<PrincipalRow>('SELECT * FROM principals'))
       this.#principals.set(row.id, principalOf(row));
+    const used = `SELECT user_id, count(*) AS rows, sum(${ROW_BYTES}) AS bytes FROM events GROUP BY user_id`;
+    for (const { user_id, rows, bytes } of this.#all<Usage & { user_id: string }>(used))
+      this.#count(user_id, rows, bytes);
+    this.#undo.keep();
   }
 
   /** Calls `listener`, which must not throw, after new events of a user are stored. @returns stops it */
-  onEvents(listener: (userId: string) => void): () => void {
+  onEvents(listener: (userId: string, added: readonly StoredEvent[]) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -147,6 +191,19 @@ export class EventStore {
 
   principal(id: number): Principal {
     return this.#principals.get(id)!;
+  }
+
+  get principals(): number {
+    return this.#principals.size;
+  }
+
+  /** Stored bytes of the events of a user. */
+  bytesOf(userId: string): number {
+    return this.#usage.get(userId)?.bytes ?? 0;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** The recorded client of a token; `undefined` if it has not used events before. */
@@ -166,7 +223,7 @@ export class EventStore {
     const details = JSON.stringify({ clientName, scopes, grant });
     const known = this.knownPrincipal(given);
     if (known?.userId === userId && JSON.stringify(detailsOf(known)) === details) return known;
-    const id = await this.#commits.run(() => {
+    const [id, removed] = await this.#commits.run(() => {
       // The subject now belongs to another user: this client must not get events of the former one.
       if (known && known.userId !== userId) this.#run('DELETE FROM principals WHERE id = ?', known.id);
       const row = this.#get<{ id: number }>(
@@ -174,11 +231,23 @@ export class EventStore {
          ON CONFLICT (issuer, subject, client_id) DO UPDATE SET details = excluded.details RETURNING id`,
         ...[issuer, subject, clientId, userId, details],
       );
-      return row!.id;
+      return [row!.id, known ? [] : this.#forgetClients(row!.id)];
     });
+    for (const one of removed) this.#principals.delete(one);
     const principal = { id, ...given };
     this.#principals.set(id, principal);
     return principal;
+  }
+
+  /** Removes the oldest clients of a subject, beyond the limit, that have no active subscription. */
+  #forgetClients(newest: number): number[] {
+    return this.#all<{ id: number }>(
+      `DELETE FROM principals WHERE id <> ?1 AND id IN (
+         SELECT id FROM principals WHERE id IN ${OF_SUBJECT}
+           AND id NOT IN (SELECT principal FROM subscriptions WHERE ended_at IS NULL)
+         ORDER BY id DESC LIMIT -1 OFFSET ?2) RETURNING id`,
+      ...[newest, this.#limits.clients],
+    ).map(({ id }) => id);
   }
 
   // Events
@@ -223,14 +292,20 @@ export class EventStore {
     return row?.seq ?? after;
   }
 
-  /** Events of a type and gaps of its source after a position, in order. */
-  page(userId: string, after: number, name: string, limit: number): StoredEvent[] {
-    const { source } = EVENT_TYPES.get(name)!;
-    return this.#all<EventRow>(
-      `SELECT seq, event_id, name, at, facts, data FROM events
-       WHERE user_id = ? AND seq > ? AND name IN (?, ?) ORDER BY seq LIMIT ?`,
-      ...[userId, after, name, source === undefined ? name : gapName(source), limit],
+  /** Events of a type and gaps of its source after a position, in order. It examines a limited part of the log. */
+  page(userId: string, after: number, name: string, limit: number): Page {
+    const until = Math.min(this.head(userId), after + SCANNED);
+    const events = this.#all<EventRow>(
+      `SELECT seq, event_id, name, at, facts FROM events
+       WHERE user_id = ? AND seq > ? AND seq <= ? AND name IN (?, ?) ORDER BY seq LIMIT ?`,
+      ...[userId, after, until, ...namesOf(name), limit],
     ).map(eventOf);
+    return { events, end: events.length === limit ? events.at(-1)!.seq : Math.max(until, after) };
+  }
+
+  /** The data of an event, as JSON; `undefined` if it was removed. */
+  dataOf(userId: string, seq: number): string | undefined {
+    return this.#get<{ data: string }>('SELECT data FROM events WHERE user_id = ? AND seq = ?', userId, seq)?.data;
   }
 
   /**
@@ -240,11 +315,12 @@ export class EventStore {
    */
   async add(userId: string, events: readonly NewEvent[], read?: { source: Source; cursor: string }): Promise<void> {
     const added = await this.#commits.run(() => {
-      const fresh = events.filter((event) => this.#insert(userId, event));
+      const fresh = events.flatMap((event) => this.#insert(userId, event) ?? []);
       if (read) this.#saveCursor(userId, read.source, read.cursor);
-      return fresh.length;
+      if (fresh.length > 0) this.#limitEvents(userId);
+      return fresh;
     });
-    if (added > 0) for (const listener of this.#listeners) listener(userId);
+    if (added.length > 0) for (const listener of this.#listeners) listener(userId, added);
   }
 
   /** Records that events of a source may be missing. */
@@ -254,20 +330,74 @@ export class EventStore {
     return this.add(userId, [gap], { source, cursor });
   }
 
-  #insert(userId: string, { eventId, name, at, facts, data }: NewEvent): boolean {
+  /** @returns `undefined` for an event that is stored already */
+  #insert(userId: string, { eventId, name, at, facts, data }: NewEvent): StoredEvent | undefined {
     const seq = this.head(userId) + 1;
-    const { changes } = this.#run(
+    const row = this.#get<{ bytes: number }>(
       `INSERT INTO events (user_id, seq, event_id, name, at, stored_at, facts, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (user_id, event_id) DO NOTHING`,
+       ON CONFLICT (user_id, event_id) DO NOTHING RETURNING ${ROW_BYTES} AS bytes`,
       ...[userId, seq, eventId, name, at, this.#clock.now(), JSON.stringify(facts), data],
     );
-    if (changes === 0) return false;
+    if (row === undefined) return undefined;
+    this.#count(userId, 1, row.bytes);
     this.#run(
       `INSERT INTO logs (user_id, last_seq) VALUES (?, ?)
        ON CONFLICT (user_id) DO UPDATE SET last_seq = excluded.last_seq`,
       ...[userId, seq],
     );
-    return true;
+    return { seq, eventId, name, at, facts };
+  }
+
+  /** Counts added or removed rows. A lost transaction takes it back. */
+  #count(userId: string, rows: number, bytes: number): void {
+    const change = (sign: 1 | -1) => {
+      const used = this.#usage.get(userId) ?? { rows: 0, bytes: 0 };
+      const next = { rows: used.rows + sign * rows, bytes: used.bytes + sign * bytes };
+      if (next.rows === 0) this.#usage.delete(userId);
+      else this.#usage.set(userId, next);
+      this.#bytes += sign * bytes;
+    };
+    change(1);
+    this.#undo.note(() => change(-1));
+  }
+
+  #limitEvents(userId: string): void {
+    const { events, bytes, bytesInAll } = this.#limits;
+    const own = this.#usage.get(userId)!;
+    if (own.rows > events || own.bytes > bytes)
+      this.#shorten(userId, { rows: events * KEPT_SHARE, bytes: bytes * KEPT_SHARE });
+    while (this.#bytes > bytesInAll) {
+      const [largest, used] = [...this.#usage].reduce((most, one) => (one[1].bytes > most[1].bytes ? one : most));
+      // The newest event of each user stays.
+      if (used.rows === 1) return;
+      const left = used.bytes - (this.#bytes - bytesInAll * KEPT_SHARE);
+      this.#shorten(largest, { rows: used.rows, bytes: Math.max(left, used.bytes / 2) });
+    }
+  }
+
+  /** Removes the oldest events of a user until the others are within limits; the newest one stays. */
+  #shorten(userId: string, { rows, bytes }: Usage): void {
+    const used = { ...this.#usage.get(userId)! };
+    const oldest = this.#prepared(`SELECT seq, ${ROW_BYTES} AS bytes FROM events WHERE user_id = ? ORDER BY seq`);
+    let floor = 0;
+    for (const row of oldest.iterate(userId) as Iterable<{ seq: number; bytes: number }>) {
+      if (used.rows === 1 || (used.rows <= rows && used.bytes <= bytes)) break;
+      used.rows--;
+      used.bytes -= row.bytes;
+      floor = row.seq;
+    }
+    this.#removeUpTo(userId, floor);
+  }
+
+  #removeUpTo(userId: string, floor: number): void {
+    this.#run('UPDATE logs SET floor = max(floor, ?) WHERE user_id = ?', floor, userId);
+    const removed = this.#get<Usage>(
+      `SELECT count(*) AS rows, coalesce(sum(${ROW_BYTES}), 0) AS bytes FROM events WHERE user_id = ? AND seq <= ?`,
+      ...[userId, floor],
+    )!;
+    if (removed.rows === 0) return;
+    this.#run('DELETE FROM events WHERE user_id = ? AND seq <= ?', userId, floor);
+    this.#count(userId, -removed.rows, -removed.bytes);
   }
 
   #log(userId: string): { last_seq: number; floor: number } {
@@ -316,7 +446,7 @@ export class EventStore {
     const now = this.#clock.now();
     const key = JSON.stringify([principal, name, given]);
     if (now - (this.#seen.get(key) ?? 0) < SEEN_AGAIN_MS) return;
-    if (this.#seen.size > MOST_READERS * 10) this.#seen.clear();
+    if (this.#seen.size > MOST_SEEN) this.#seen.clear();
     this.#seen.set(key, now);
     await this.#commits.run(() => {
       this.#run(
@@ -325,18 +455,20 @@ export class EventStore {
         ...[principal, name, given, now],
       );
       this.#run(
-        `DELETE FROM readers WHERE principal = ?1 AND (name, arguments) IN (
-           SELECT name, arguments FROM readers WHERE principal = ?1 ORDER BY seen_at DESC LIMIT -1 OFFSET ?2)`,
-        ...[principal, MOST_READERS],
+        `DELETE FROM readers WHERE (principal, name, arguments) IN (
+           SELECT principal, name, arguments FROM readers WHERE principal IN ${OF_SUBJECT}
+           ORDER BY seen_at DESC LIMIT -1 OFFSET ?2)`,
+        ...[principal, this.#limits.readers],
       );
     });
   }
 
-  readersOf(userId: string): Reader[] {
+  /** @param name of the events; by default all */
+  readersOf(userId: string, name: string | null = null): Reader[] {
     return this.#all<{ principal: number; name: string; arguments: string; seen_at: number }>(
       `SELECT principal, name, arguments, seen_at FROM readers JOIN principals ON principals.id = principal
-       WHERE user_id = ?`,
-      userId,
+       WHERE user_id = ?1 AND name = coalesce(?2, name)`,
+      ...[userId, name],
     ).map(({ arguments: given, seen_at: seenAt, ...row }) => ({ ...row, seenAt, arguments: JSON.parse(given) }));
   }
 
@@ -382,9 +514,9 @@ export class EventStore {
       );
       this.#run(
         `DELETE FROM subscriptions WHERE id IN (
-           SELECT id FROM subscriptions WHERE principal = ? AND ended_at IS NOT NULL
-           ORDER BY ended_at DESC LIMIT -1 OFFSET ?)`,
-        ...[principal, MOST_ENDED],
+           SELECT id FROM subscriptions WHERE principal IN ${OF_SUBJECT} AND ended_at IS NOT NULL
+           ORDER BY ended_at DESC LIMIT -1 OFFSET ?2)`,
+        ...[principal, this.#limits.ended],
       );
     });
   }
@@ -436,28 +568,28 @@ export class EventStore {
   }
 
   verify(principal: number, url: string): Promise<void> {
-    return this.#commits.run(
-      () =>
-        void this.#run(
-          'INSERT INTO verified (principal, url, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
-          ...[principal, url, this.#clock.now()],
-        ),
-    );
+    return this.#commits.run(() => {
+      this.#run(
+        'INSERT INTO verified (principal, url, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+        ...[principal, url, this.#clock.now()],
+      );
+      this.#run(
+        `DELETE FROM verified WHERE (principal, url) IN (
+           SELECT principal, url FROM verified WHERE principal IN ${OF_SUBJECT} ORDER BY at DESC LIMIT -1 OFFSET ?2)`,
+        ...[principal, this.#limits.verified],
+      );
+    });
   }
 
   /** Removes expired rows, and verifications without a subscription. */
   prune(): Promise<void> {
     const before = this.#clock.now() - KEPT_MS;
     return this.#commits.run(() => {
-      const shortened = this.#all<{ user_id: string; floor: number }>(
-        `UPDATE logs SET floor = max(floor, last_seq - ?1, coalesce(
-           (SELECT max(seq) FROM events WHERE events.user_id = logs.user_id AND stored_at < ?2), 0))
-         WHERE last_seq - ?1 > floor OR user_id IN (SELECT user_id FROM events WHERE stored_at < ?2)
-         RETURNING user_id, floor`,
-        ...[MOST_EVENTS, before],
+      const old = this.#all<{ user_id: string; floor: number }>(
+        'SELECT user_id, max(seq) AS floor FROM events WHERE stored_at < ? GROUP BY user_id',
+        before,
       );
-      for (const { user_id, floor } of shortened)
-        this.#run('DELETE FROM events WHERE user_id = ? AND seq <= ?', user_id, floor);
+      for (const { user_id, floor } of old) this.#removeUpTo(user_id, floor);
       this.#run('DELETE FROM readers WHERE seen_at < ?', before);
       this.#run('DELETE FROM subscriptions WHERE ended_at < ?', before);
       this.#run(

@@ -3,22 +3,26 @@
  * exponential backoff. If a callback fails for too long, its subscription is terminated with the reason.
  */
 import { createHash, randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { backoff, withJitter } from '../../kit/clock/backoff.ts';
 import { type CancelTimer, type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { FairQueue, type Places } from '../../kit/queue/fair-queue.ts';
 import { encodeJson, RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Access } from './access.ts';
 import type { Address, Callbacks, Failure, Message } from './callbacks.ts';
 import { EVENT_TYPES, selects } from './event-types.ts';
 import { ACCESS_ENDED, callbackEnded } from './protocol.ts';
-import { type EventStore, isGap, type StoredEvent, type Subscription } from './store.ts';
+import { type EventStore, isGap, namesOf, type Page, type StoredEvent, type Subscription } from './store.ts';
 
-/** Maximum number of concurrent deliveries. */
-const CONCURRENCY = 64;
-/** Maximum number of concurrent deliveries to one host, so that a slow host cannot block the others. */
-const CONCURRENCY_OF_HOST = 8;
-const PAGE = 50;
+/** Concurrent deliveries: a slow host, or a user with slow callbacks, cannot block the others. */
+const PLACES: Places = { inAll: 64, ofHost: 8, ofUser: 16 };
+/** Events that are examined, and delivered, before other subscriptions have their turn. */
+const PAGE = 200;
+const DELIVERIES_PER_TURN = 20;
+/** Subscriptions that are checked, or written, before other work goes on. */
+const CHUNK = 500;
 const SWEEP_MS = 30_000;
 /** Old rows are removed in every twentieth sweep. */
 const SWEEPS_PER_PRUNING = 20;
@@ -28,6 +32,8 @@ const LONGEST_PAUSE_MS = 300_000;
 /** After this many refusals of one event, the event is skipped. */
 const MOST_REFUSALS = 8;
 const TERMINATION_ATTEMPTS = 3;
+/** The name of a gap before the oldest stored event. */
+const REMOVED = 'gap:removed';
 
 export type WebhooksOptions = {
   store: EventStore;
@@ -44,8 +50,9 @@ type Live = {
   readonly subscription: Subscription;
   readonly userId: string;
   readonly host: string;
+  readonly clientId: string;
   isRunning: boolean;
-  /** Another run is due: an event came during the current run, or the concurrency limit was reached. */
+  /** A turn is due: it waits in the queue, or an event came during the current turn. */
   isWanted: boolean;
   /** Refusals of the next event. */
   refusals: number;
@@ -58,11 +65,9 @@ export class Webhooks {
   readonly #options: WebhooksOptions;
   readonly #live = new Map<string, Live>();
   readonly #ofUser = new Map<string, Set<Live>>();
-  readonly #waiting = new Set<Live>();
-  readonly #perHost = new Map<string, number>();
+  readonly #queue = new FairQueue<Live>(PLACES);
   readonly #closing = new AbortController();
   readonly #underWay = new Set<Promise<unknown>>();
-  #running = 0;
   #sweeps = 0;
   #cancelSweep: CancelTimer = () => {};
 
@@ -80,11 +85,6 @@ export class Webhooks {
 
   get(id: string): Subscription | undefined {
     return this.#live.get(id)?.subscription;
-  }
-
-  /** Active subscriptions. @param fits selects among them; by default all */
-  list(fits: (subscription: Subscription) => boolean = () => true): Subscription[] {
-    return [...this.#live.values()].map(({ subscription }) => subscription).filter(fits);
   }
 
   get size(): number {
@@ -114,15 +114,23 @@ export class Webhooks {
     if (!live) return;
     live.cancelRetry?.();
     this.#live.delete(id);
-    this.#waiting.delete(live);
+    this.#queue.remove(live);
     const others = this.#ofUser.get(live.userId)!;
     others.delete(live);
     if (others.size === 0) this.#ofUser.delete(live.userId);
   }
 
-  /** Delivers new events of a user. */
-  notify(userId: string): void {
-    for (const live of this.#ofUser.get(userId) ?? []) if (live.cancelRetry === undefined) this.#wake(live);
+  /**
+   * Delivers new events of a user. A subscription that selects none of them, and has delivered all earlier ones, only
+   * moves on.
+   */
+  notify(userId: string, added: readonly StoredEvent[]): void {
+    for (const live of this.#ofUser.get(userId) ?? []) {
+      const { cancelRetry, isRunning, isWanted } = live;
+      if (cancelRetry !== undefined) continue;
+      if (added.some((event) => concerns(live, event))) this.#wake(live);
+      else if (!isRunning && !isWanted) advance(live, added.at(-1)!.seq);
+    }
   }
 
   async close(): Promise<void> {
@@ -134,10 +142,10 @@ export class Webhooks {
   }
 
   #add(subscription: Subscription): Live {
-    const { userId } = this.#options.store.principal(subscription.principal);
+    const { userId, clientId } = this.#options.store.principal(subscription.principal);
     const { host } = new URL(subscription.url);
     const live: Live = {
-      ...{ subscription, userId, host, isRunning: false, isWanted: false, refusals: 0, isAhead: false },
+      ...{ subscription, userId, clientId, host, isRunning: false, isWanted: false, refusals: 0, isAhead: false },
       cancelRetry: undefined,
     };
     this.#live.set(subscription.id, live);
@@ -150,30 +158,26 @@ export class Webhooks {
     if (this.#closing.signal.aborted) return;
     live.isWanted = true;
     if (live.isRunning) return;
-    const ofHost = this.#perHost.get(live.host) ?? 0;
-    if (this.#running >= CONCURRENCY || ofHost >= CONCURRENCY_OF_HOST) {
-      this.#waiting.add(live);
-      return;
+    this.#queue.add(live);
+    this.#fill();
+  }
+
+  #fill(): void {
+    for (let live = this.#queue.next(); live; live = this.#queue.next()) {
+      const next = live;
+      next.isRunning = true;
+      this.#track(this.#run(next).finally(() => this.#leave(next)));
     }
-    live.isRunning = true;
-    this.#running++;
-    this.#perHost.set(live.host, ofHost + 1);
-    this.#track(this.#run(live).finally(() => this.#leave(live)));
   }
 
   #leave(live: Live): void {
     live.isRunning = false;
-    this.#running--;
-    const ofHost = this.#perHost.get(live.host)! - 1;
-    if (ofHost === 0) this.#perHost.delete(live.host);
-    else this.#perHost.set(live.host, ofHost);
+    this.#queue.done(live);
     // A new subscription may have the id of this one, which then is not run again and again.
-    if (live.isWanted && this.#live.get(live.subscription.id) === live) this.#waiting.add(live);
-    for (const next of [...this.#waiting]) {
-      if (this.#running >= CONCURRENCY) return;
-      this.#waiting.delete(next);
-      this.#wake(next);
-    }
+    const isCurrent = this.#live.get(live.subscription.id) === live && live.cancelRetry === undefined;
+    if (live.isWanted && isCurrent && !this.#closing.signal.aborted) this.#queue.add(live);
+    else live.isWanted = false;
+    if (!this.#closing.signal.aborted) this.#fill();
   }
 
   #track(work: Promise<unknown>): void {
@@ -185,65 +189,62 @@ export class Webhooks {
     const { log } = this.#options;
     const { id } = live.subscription;
     try {
-      while (live.isWanted && !this.#closing.signal.aborted && this.#live.get(id) === live) {
-        live.isWanted = false;
-        if (!(await this.#deliverAll(live))) return;
-      }
+      // Many subscriptions may begin at once.
+      await nextTurn();
+      if (this.#closing.signal.aborted || this.#live.get(id) !== live) return;
+      live.isWanted = false;
+      if (await this.#deliverPage(live)) live.isWanted = true;
     } catch (err) {
       log.warn({ id, err }, 'events could not be delivered');
       this.#retryAfter(live, pauseMs(1));
     }
   }
 
-  /** @returns whether everything was delivered */
-  async #deliverAll(live: Live): Promise<boolean> {
+  /** Delivers the next events. @returns whether others may follow at once */
+  async #deliverPage(live: Live): Promise<boolean> {
     const { store, access, clock } = this.#options;
     const { subscription, userId } = live;
     const principal = store.principal(subscription.principal);
     const { scope } = EVENT_TYPES.get(subscription.name)!;
-    for (;;) {
-      if (subscription.expiresAt !== null && subscription.expiresAt <= clock.now()) {
-        await this.#end(live, 'expired: it was not refreshed');
+    if (subscription.expiresAt !== null && subscription.expiresAt <= clock.now()) {
+      await this.#end(live, 'expired: it was not refreshed');
+      return false;
+    }
+    const { events, end } = this.#pageOf(live);
+    let deliveries = 0;
+    for (const event of events) {
+      if (this.#closing.signal.aborted || this.#live.get(subscription.id) !== live) return false;
+      if (!concerns(live, event)) continue;
+      if (deliveries++ >= DELIVERIES_PER_TURN) return true;
+      const ended = await access.endOf(principal, scope);
+      if (ended !== undefined) {
+        await this.#end(live, ended, ACCESS_ENDED);
         return false;
       }
-      const page = this.#pageOf(live);
-      if (page.length === 0) return true;
-      for (const event of page) {
-        if (this.#closing.signal.aborted || this.#live.get(subscription.id) !== live) return false;
-        if (isGap(event) || selects(subscription.arguments, event.facts, principal.clientId)) {
-          const ended = await access.endOf(principal, scope);
-          if (ended !== undefined) {
-            await this.#end(live, ended, ACCESS_ENDED);
-            return false;
-          }
-          if (!(await this.#deliver(live, event))) return false;
-        } else {
-          subscription.position = event.seq;
-          live.isAhead = true;
-        }
-      }
-      if (page.length < PAGE) {
-        // A gap is a page of its own, and events may have arrived during the deliveries.
-        const after = store.page(userId, subscription.position, subscription.name, 1);
-        if (after.length === 0) return true;
-      }
+      const data = isGap(event) ? '{}' : store.dataOf(userId, event.seq);
+      // It was deleted: the next page begins with a gap.
+      if (data === undefined) return true;
+      if (!(await this.#deliver(live, event, data))) return false;
     }
+    advance(live, end);
+    return end < store.head(userId);
   }
 
   /** The next events. If undelivered events were removed, a gap comes first. */
-  #pageOf({ subscription, userId }: Live): StoredEvent[] {
+  #pageOf({ subscription, userId }: Live): Page {
     const { store } = this.#options;
     const floor = store.floor(userId);
     const { name, position } = subscription;
     if (position >= floor) return store.page(userId, position, name, PAGE);
-    return [{ seq: floor, eventId: `floor:${floor}`, name: 'gap:removed', at: 0, facts: {}, data: '{}' }];
+    const gap = { seq: floor, eventId: `floor:${floor}`, name: REMOVED, at: 0, facts: {} };
+    return { events: [gap], end: floor };
   }
 
   /** @returns whether the event was acknowledged or abandoned */
-  async #deliver(live: Live, event: StoredEvent): Promise<boolean> {
+  async #deliver(live: Live, event: StoredEvent, data: string): Promise<boolean> {
     const { store, callbacks, clock, log } = this.#options;
     const { subscription } = live;
-    const message = messageOf(subscription.id, event, store.cursorAt(event.seq));
+    const message = messageOf(subscription.id, event, data, store.cursorAt(event.seq));
     const failure = await callbacks.post(this.#addressOf(subscription), message, this.#closing.signal);
     // The next process repeats an interrupted request.
     if (failure && this.#closing.signal.aborted) return false;
@@ -343,7 +344,8 @@ export class Webhooks {
     if (this.#closing.signal.aborted) return;
     const { store, access, clock, log } = this.#options;
     try {
-      for (const live of [...this.#live.values()]) {
+      for (const [n, live] of [...this.#live.values()].entries()) {
+        if (n % CHUNK === CHUNK - 1) await nextTurn();
         const { subscription } = live;
         const { scope } = EVENT_TYPES.get(subscription.name)!;
         const isExpired = subscription.expiresAt !== null && subscription.expiresAt <= clock.now();
@@ -362,22 +364,36 @@ export class Webhooks {
 
   async #savePositions(): Promise<void> {
     const ahead = [...this.#live.values()].filter(({ isAhead }) => isAhead);
-    await Promise.all(
-      ahead.map(async (live) => {
-        live.isAhead = false;
-        await this.#options.store.progress(live.subscription);
-      }),
-    );
+    for (let from = 0; from < ahead.length; from += CHUNK)
+      await Promise.all(
+        ahead.slice(from, from + CHUNK).map(async (live) => {
+          live.isAhead = false;
+          await this.#options.store.progress(live.subscription);
+        }),
+      );
   }
 }
 
+/** Whether a subscription selects an event, or its source has a gap. */
+function concerns({ subscription, clientId }: Live, event: StoredEvent): boolean {
+  if (event.name === subscription.name) return selects(subscription.arguments, event.facts, clientId);
+  return isGap(event) && (event.name === REMOVED || namesOf(subscription.name).includes(event.name));
+}
+
+/** Nothing up to this position is left to deliver. */
+function advance(live: Live, position: number): void {
+  if (position <= live.subscription.position) return;
+  live.subscription.position = position;
+  live.isAhead = true;
+}
+
 /** The request for an event or a gap. A repetition has the same id. */
-function messageOf(subscriptionId: string, event: StoredEvent, cursor: string): Message {
+function messageOf(subscriptionId: string, event: StoredEvent, data: string, cursor: string): Message {
   if (isGap(event)) {
     const digest = createHash('sha256').update(`${subscriptionId} ${event.eventId}`).digest('hex').slice(0, 24);
     return { id: `msg_gap_${digest}`, body: JSON.stringify({ type: 'gap', cursor }) };
   }
   const { eventId, name, at } = event;
-  const body = encodeJson({ eventId, name, timestamp: formatInstant(at), data: new RawJson(event.data), cursor });
+  const body = encodeJson({ eventId, name, timestamp: formatInstant(at), data: new RawJson(data), cursor });
   return { id: eventId, body };
 }

@@ -97,7 +97,7 @@ export class Looks {
         const { lookAtServer } = await import('./mcp-look.ts');
         const { EventServers } = await import('../../mcp-host/event-servers.ts');
         this.#servers ??= new EventServers(clock);
-        return lookAtServer(machine, event, { servers: this.#servers, environment, now: clock.now() }, last);
+        return lookAtServer(machine, event, { servers: this.#servers, isolation, environment, now: clock.now() }, last);
       }
     }
   }

@@ -11,6 +11,7 @@ import { thrownText } from '../../wire/errors.ts';
 import {
   CURSOR_CHARACTERS,
   isSubscription,
+  LOOK_MAX_BYTES,
   LOOK_MS,
   type LookAnswer,
   type LookedAt,
@@ -23,7 +24,8 @@ import {
 import { utf8Bytes } from '../../wire/text.ts';
 import { digestOf, NotAllowed, Undecided } from '../checks/finding.ts';
 import type { Machine } from '../machines/machine.ts';
-import { resolvedVariable } from '../providers/child-environment.ts';
+import { machineVariables } from '../providers/child-environment.ts';
+import type { Isolation } from '../providers/isolation.ts';
 
 type McpSource = Extract<LookedAt, { source: 'mcp' }>;
 
@@ -36,7 +38,8 @@ const SHORTEST_REFRESH_MS = 5_000;
 
 export type McpParts = {
   servers: EventServers;
-  /** The router's own variables, to which those of the machine may refer. */
+  isolation: Pick<Isolation, 'isWritable'>;
+  /** The router's own variables, to which those of the machine may refer. The manifest gets only the machine's. */
   environment: Readonly<Record<string, string | undefined>>;
   /** Epoch milliseconds. */
   now: number;
@@ -52,11 +55,12 @@ export type McpParts = {
 export async function lookAtServer(
   machine: Machine,
   source: McpSource,
-  { servers, environment, now }: McpParts,
+  parts: McpParts,
   { seen, callback }: Pick<LookRequest, 'seen' | 'callback'>,
 ): Promise<LookAnswer> {
+  const { servers, now } = parts;
   const { name, arguments: given } = source;
-  const spec = serverOf(machine, source.server, environment);
+  const spec = serverOf(machine, source.server, parts);
   const of = digestOf(JSON.stringify([source.server, name, given ?? {}])).slice(7, 23);
   const read = seen === undefined ? undefined : readPosition(seen);
   const before = read?.of === of ? read : undefined;
@@ -90,7 +94,12 @@ export async function lookAtServer(
   const page = await answer(servers.poll(spec, { ...subject, maxEvents: EVENTS }, LOOK_MS));
   const { cursor, isTruncated, hasMore, nextPollMs } = page;
   if (page.events.length > EVENTS) throw new Undecided(`the server ${spec.alias} sent more events than were asked for`);
-  const events = page.events.map(({ eventId, source: data }) => mcpEvent(data, eventId, name));
+  let left = LOOK_MAX_BYTES;
+  const events = page.events.map(({ eventId, source: data }) => {
+    const event = mcpEvent(data, eventId, name, left);
+    left = Math.max(0, left - utf8Bytes(event.data));
+    return event;
+  });
   return {
     // Without a cursor the first answer is where the subscription begins.
     events: before ? [...gap(isTruncated, cursor), ...events] : [],
@@ -100,28 +109,35 @@ export async function lookAtServer(
   };
 }
 
-/** @throws NotAllowed when the manifest has no such server with an address */
-function serverOf(
-  { provider, spec, userId }: Machine,
-  alias: string,
-  environment: McpParts['environment'],
-): ServerSpec {
+/**
+ * The server of the machine's manifest. The router asks it outside of any sandbox, so it reads no manifest that the
+ * machine can write, and gives it no variable that the machine does not get.
+ *
+ * @throws NotAllowed when the manifest has no such server with an address, or is the machine's to change
+ */
+function serverOf(machine: Machine, alias: string, { isolation, environment }: McpParts): ServerSpec {
+  const { provider, spec, userId } = machine;
   if (provider !== 'process')
     throw new NotAllowed(
       `events of MCP servers need a machine of provider process, whose manifest the router can read; that of ${userId} has provider ${provider}`,
     );
-  const variables = { ...environment };
+  let variables: Readonly<Record<string, string>>;
   try {
-    for (const [name, value] of Object.entries(spec.env ?? {}))
-      variables[name] = resolvedVariable(name, value, environment);
+    variables = machineVariables(environment, spec.env ?? {});
   } catch (thrown) {
     throw new NotAllowed(thrownText(thrown));
   }
-  const named = spec.env?.NEO_MANIFEST === undefined ? undefined : variables.NEO_MANIFEST;
-  const path = named === 'neo' || named === 'default' ? bundledManifest(named) : named;
+  const named = variables.NEO_MANIFEST;
+  const isBundled = named === 'neo' || named === 'default';
+  const path = isBundled ? bundledManifest(named) : named;
   if (path === undefined || !isAbsolute(path))
     throw new NotAllowed(
       `the machine of ${userId} names no manifest file (NEO_MANIFEST), so it has no server ${alias}`,
+    );
+  const resolved = { ...spec, env: variables };
+  if (!isBundled && isolation.isWritable({ ...machine, spec: resolved }, path))
+    throw new NotAllowed(
+      `the manifest of ${userId} is in a folder that its machine may write, so the router does not read it; move it elsewhere and set NEO_MANIFEST`,
     );
   let servers: readonly ServerSpec[];
   try {

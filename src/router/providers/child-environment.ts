@@ -38,6 +38,18 @@ function resolvedAll(own: Readonly<Record<string, string>>, inherited: Variables
   );
 }
 
+/**
+ * The variables that a program of a machine gets, without the ones that the router sets for a start.
+ *
+ * @param inherited the router's own environment
+ * @param own variables of the machine's specification
+ * @throws MachineUnavailable with a referenced variable that is not set, or is withheld
+ */
+export const machineVariables = (inherited: Variables, own: Readonly<Record<string, string>>) => ({
+  ...inheritedVariables(inherited),
+  ...resolvedAll(own, inherited),
+});
+
 /** The values of variables with secret-like names, whether literal or references. */
 export function secretsOf(inherited: Variables, own: Readonly<Record<string, string>>): string[] {
   return Object.entries(own).flatMap(([name, value]) => {

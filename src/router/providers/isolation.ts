@@ -1,7 +1,7 @@
 /** Isolates a machine's program with a sandbox, and optionally another system user. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { isAbsolute } from 'node:path';
+import { dirname, isAbsolute } from 'node:path';
 import { ISOLATED_VARIABLE, reachedBy, type Sandbox } from '../../kit/process/isolation.ts';
 import { isProgram, isTooBroad, realOrUndefined } from '../../kit/process/tools.ts';
 import { type Grant, isWithin, type ProgramUser } from '../../kit/process/view.ts';
@@ -158,6 +158,26 @@ export class Isolation {
     return [...this.#options.machines()].flatMap((one) => (one.userId === userId ? keysOf(one) : []));
   }
 
+  /**
+   * Whether a machine may write a file, or exchange it by a link on the way to it. It may write in its own, declared
+   * and granted folders, except below paths that the sandbox keeps read-only, and what its system user owns.
+   */
+  isWritable(machine: ProviderMachine, file: string): boolean {
+    const { sandboxer, grantedTo } = this.#options;
+    const { writable = [], run_as, sandbox = true } = machine.spec as MayWrite;
+    const granted = (grantedTo?.(machine.userId) ?? []).flatMap((grant) => (grant.writable ? [grant.path] : []));
+    const own = [...pathsOf(machine), ...writable, ...granted];
+    const isSandboxed = sandbox && sandboxer !== undefined && sandboxer.mode !== 'off';
+    const kept = isSandboxed ? sandboxer.paths.kept : [];
+    const mayWrite = (path: string) => {
+      const real = realOrUndefined(path);
+      if (real === undefined) return false;
+      if (run_as !== undefined && statSync(real).uid === run_as.uid) return true;
+      return nearest(own, real) > nearest(kept, real);
+    };
+    return [file, ...foldersAround(file)].some(mayWrite);
+  }
+
   #othersOf(userId: string): string[] {
     return [...this.#options.machines()].flatMap((one) => (one.userId === userId ? [] : pathsOf(one)));
   }
@@ -193,6 +213,13 @@ export class Isolation {
     });
     return { command: wrapped.command, env, cwd: real, isWrapped: wrapped.carried };
   }
+}
+
+type MayWrite = { writable?: readonly string[]; run_as?: ProgramUser; sandbox?: boolean };
+
+function foldersAround(path: string): string[] {
+  const folder = dirname(path);
+  return folder === path ? [] : [folder, ...foldersAround(folder)];
 }
 
 /** The length of the longest of some folders around a path; -1 without one. */

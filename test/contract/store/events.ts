@@ -11,6 +11,8 @@ import {
   waitingEvents,
   withEvents,
 } from '../../../src/chronos/alarm/events.ts';
+import { TIMELESS_EVENT, UNNAMED_EVENT } from '../../../src/chronos/alarm/hook.ts';
+import { KNOWN_EVENTS } from '../../../src/chronos/store/event-rows.ts';
 import type { AlarmStore, EventArrival } from '../../../src/chronos/store/store.ts';
 import type { AlarmCreate } from '../../../src/wire/alarm.ts';
 import type { AlarmEvent, EventSource } from '../../../src/wire/conditions.ts';
@@ -261,6 +263,66 @@ export function eventContract(open: OpenStore): void {
       assert.equal(await store.pruneEvents({ before: NOW + 4, limit: 2 }), 0);
       assert.equal((await store.recordEvents(arrivalFor(waiting, range(3, 4))))?.fresh, 1, 'the id of 3 is forgotten');
       assert.deepEqual(await kept(store, waiting), [eventOf(5), eventOf(6), eventOf(3)]);
+    });
+  });
+
+  describe('ids of events that are over', () => {
+    const DAY_MS = 24 * 3600_000;
+    const expected = { kind: 'event', expect: { every: 'PT1H' } } as Partial<AlarmCreate>;
+
+    /** Events from `first` on, 500 at once, that are over as soon as they came. @returns the number after the last one */
+    async function pass(store: AlarmStore, waiting: AlarmState, first: number, rounds: number, apartMs: number) {
+      for (let round = 0; round < rounds; round++) {
+        const from = first + round * 500;
+        const events = numbers(from, from + 499).map((n) => eventOf(n, { receivedAt: NOW + n * apartMs }));
+        assert.equal((await store.recordEvents(arrivalFor(waiting, events)))?.fresh, 500);
+        await store.dropEvents(ADA, waiting.alarm.id, Number.MAX_SAFE_INTEGER);
+      }
+      return first + rounds * 500;
+    }
+    const isKnown = async (store: AlarmStore, waiting: AlarmState, n: number, receivedAt: number) =>
+      (await store.recordEvents(arrivalFor(waiting, [eventOf(n, { receivedAt })])))?.fresh === 0;
+
+    for (const [what, fields] of [
+      ['that wakes carried', event({ batch_up_to: 1000 })],
+      ['that are only expected', expected],
+    ] as const)
+      test(`${what}: the latest of an alarm stay, and all for as long as a signature may be valid`, async (t) => {
+        const { store } = await openFor(t, open);
+        const waiting = await createWaiting(store, fields);
+        // A minute apart.
+        const next = await pass(store, waiting, 0, 12, 60_000);
+        const now = NOW + next * 60_000;
+        assert.equal(await isKnown(store, waiting, next - KNOWN_EVENTS, now), true);
+        assert.equal(await isKnown(store, waiting, next - KNOWN_EVENTS - 600, now), false);
+        // Within seconds.
+        const quick = await createWaiting(store, fields);
+        await pass(store, quick, 0, 12, 1);
+        for (const n of [0, 1, 2999, 5999]) assert.equal(await isKnown(store, quick, n, NOW + 6000), true);
+        const rows = await store.pruneEvents({ before: now + DAY_MS, limit: 100_000 });
+        assert.ok(rows <= KNOWN_EVENTS + 501 + 6000, `${rows}`);
+      });
+
+    test('of a heartbeat that names no id, nothing is stored but the last arrival and their number', async (t) => {
+      const { store } = await openFor(t, open);
+      const waiting = await createWaiting(store, expected);
+      for (let round = 0; round < 10; round++) {
+        const calls = numbers(1, 300).map((n) => eventOf(n, { id: `${UNNAMED_EVENT}${round}-${n}` }));
+        assert.equal((await store.recordEvents(arrivalFor(waiting, calls, NOW + round)))?.fresh, 300);
+      }
+      const { met, lastAt } = eventStateOf((await store.get(ADA, waiting.alarm.id))!.alarm);
+      assert.deepEqual([met, lastAt], [3000, NOW + 9]);
+      assert.equal(await store.pruneEvents({ before: NOW + DAY_MS, limit: 10_000 }), 0);
+    });
+
+    test('whose signature has no time stay as long as the alarm', async (t) => {
+      const { store } = await openFor(t, open);
+      const waiting = await createWaiting(store, event({ batch_up_to: 10 }));
+      const signed = eventOf(1, { id: `${TIMELESS_EVENT}0123` });
+      await store.recordEvents(arrivalFor(waiting, [signed, eventOf(2)]));
+      await store.dropEvents(ADA, waiting.alarm.id, 2);
+      assert.equal(await store.pruneEvents({ before: NOW + 1000 * DAY_MS, limit: 10 }), 1);
+      assert.equal((await store.recordEvents(arrivalFor(waiting, [signed])))?.fresh, 0);
     });
   });
 

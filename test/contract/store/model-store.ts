@@ -12,6 +12,7 @@ import {
 } from '../../../src/chronos/alarm/alarm.ts';
 import { isLook } from '../../../src/chronos/alarm/events.ts';
 import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
+import { TIMELESS_EVENT } from '../../../src/chronos/alarm/hook.ts';
 import { interruptedAttempt, settleInterrupted } from '../../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutClaim } from '../../../src/chronos/store/difference.ts';
 import { distinctEvents, eventBytes, eventRows, type StoredEvent } from '../../../src/chronos/store/event-rows.ts';
@@ -332,7 +333,9 @@ export function makeModelStore(): AlarmStore {
       );
     },
     async pruneEvents({ before, limit }) {
-      const old = events.filter(({ data, receivedAt }) => data === null && receivedAt < before);
+      const old = events.filter(
+        ({ id, data, receivedAt }) => data === null && receivedAt < before && !id.startsWith(TIMELESS_EVENT),
+      );
       const pruned = new Set(old.sort((one, other) => one.receivedAt - other.receivedAt).slice(0, limit));
       events = events.filter((one) => !pruned.has(one));
       return pruned.size;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { eventStateOf } from '../../../src/chronos/alarm/events.ts';
 import { cancelAlarm, pauseAlarm, resumeAlarm } from '../../../src/chronos/alarm/lifecycle.ts';
-import type { FireReport } from '../../../src/chronos/dispatch/dispatcher.ts';
+import type { DispatcherOptions, FireReport } from '../../../src/chronos/dispatch/dispatcher.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { LookAnswer, LookRequest } from '../../../src/wire/look.ts';
 import { createBench } from './dispatch-bench.ts';
@@ -16,7 +16,11 @@ const file = (more: object = {}) => ({
 });
 
 /** A dispatcher whose looks are answered by the test; without an answer, nothing is new. */
-async function createLooks(t: TestContext, answers: (Partial<LookAnswer> | Error | Promise<never>)[] = []) {
+async function createLooks(
+  t: TestContext,
+  answers: (Partial<LookAnswer> | Error | Promise<never>)[] = [],
+  more: Partial<DispatcherOptions> = {},
+) {
   const bench = await createBench(t, { idle: true });
   const looks: { at: number; request: LookRequest }[] = [];
   const fires: FireReport[] = [];
@@ -29,7 +33,7 @@ async function createLooks(t: TestContext, answers: (Partial<LookAnswer> | Error
     },
     close: async () => {},
   };
-  bench.dispatch({ looker, onFire: (report) => fires.push(report) });
+  bench.dispatch({ looker, onFire: (report) => fires.push(report), ...more });
   const began = bench.clock.now();
   return {
     ...{ bench, looks, fires, answers },
@@ -60,7 +64,7 @@ test('a look follows the other, is in no ledger, and wakes only with an event', 
   assert.deepEqual(looks[0]!.request, { user_id: 'ada', alarm_id: id, event: file().event });
 });
 
-test('the rest of a long look follows at once, and a source may ask for more time', async (t) => {
+test('the rest of a long look follows in a second, and a source may ask for more time', async (t) => {
   const { bench, times } = await createLooks(t, [
     { events: [event('a')], more: true },
     { events: [event('b')], more: true },
@@ -71,8 +75,33 @@ test('the rest of a long look follows at once, and a source may ask for more tim
   await bench.clock.advance(65 * SECOND);
   assert.deepEqual(
     times().map((at) => Math.round(at)),
-    [10, 10, 10, 40, 50, 60],
+    [10, 11, 12, 42, 52, 62],
   );
+});
+
+/** Answers of a source that always has more. */
+function flood(answers: number, events: number, bytes: number): Partial<LookAnswer>[] {
+  return Array.from({ length: answers }, (_, n) => ({
+    events: Array.from({ length: events }, (_, one) => event(`e${n}.${one}`, { text: 'x'.repeat(bytes) })),
+    ...{ more: true, seen: `${n}` },
+  }));
+}
+
+test('a source that always has more is looked at once a second', async (t) => {
+  const { bench, looks } = await createLooks(t, flood(100, 10, 10));
+  await bench.set(file({ look_every: 'PT1S', quiet_for: 'PT1H' }));
+  await bench.clock.advance(60 * SECOND);
+  assert.ok(looks.length >= 59 && looks.length <= 61, `${looks.length} looks`);
+});
+
+test('the events of a source take up no more than their owner may store', async (t) => {
+  const maxBytes = 1024 * 1024;
+  const { bench, looks } = await createLooks(t, flood(60, 50, 5000), { eventLimits: async () => ({ maxBytes }) });
+  const { id } = await bench.set(file({ look_every: 'PT1S', quiet_for: 'PT1H' }));
+  await bench.clock.advance(60 * SECOND);
+  const { bytes } = eventStateOf((await bench.state(id)).alarm);
+  assert.ok(bytes > maxBytes / 2 && bytes <= maxBytes, `${bytes} bytes wait`);
+  assert.ok(looks.length < 10, 'it is looked at again in an hour');
 });
 
 test('failed looks become rarer, are shown after a while, and no longer when one succeeds', async (t) => {

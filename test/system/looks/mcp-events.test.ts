@@ -1,16 +1,19 @@
 /** Alarms that wait for MCP Events: the router asks a server of the machine's manifest, built with the official SDK. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { getRequestListener } from '@hono/node-server';
 import { createMcpHandler, McpServer, ProtocolError, type ServerCapabilities } from '@modelcontextprotocol/server';
+import { pino } from 'pino';
 import { z } from 'zod';
+import { SETTINGS_OF } from '../../../src/cli/home/settings-names.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
 import { fixtureMachine, startBench, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
-import type { LookAnswer } from '../../../src/wire/look.ts';
+import { LOOK_MAX_BYTES, type LookAnswer } from '../../../src/wire/look.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const pollSchema = z.object({
@@ -29,6 +32,8 @@ async function startMailServer(
 ) {
   const mails: Mail[] = [];
   const asked: { cursor?: string | null | undefined; authorization: string | undefined }[] = [];
+  /** Addresses and headers of all requests. */
+  const received: string[] = [];
   const state = {
     ...{ oldest: 0, authorization: undefined as string | undefined, nextPollMs: 30_000 },
     /** The HTTP status of every answer, in place of the answer. */
@@ -59,6 +64,7 @@ async function startMailServer(
   const respond = getRequestListener((request) => handler.fetch(request));
   const server = createServer((request, response) => {
     state.authorization = request.headers.authorization;
+    received.push(JSON.stringify([request.url, request.rawHeaders]));
     if (state.failsWith !== undefined) response.writeHead(state.failsWith).end();
     else void respond(request, response);
   }).listen(0, '127.0.0.1');
@@ -68,16 +74,17 @@ async function startMailServer(
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  return { mails, asked, state, url: `http://127.0.0.1:${port}/mcp`, server };
+  return { mails, asked, received, state, url: `http://127.0.0.1:${port}/mcp`, server };
 }
 
 const reference = (name: string) => `\${${name}}`;
 
 /** A router with a machine whose manifest has the server, and looks at it. */
-async function createMailbox(t: TestContext, url: string) {
-  const router = await startBench(t, { environment: { ...process.env, MAIL_SECRET: 'secret-of-the-mail' } });
+async function createMailbox(t: TestContext, url: string, { own = {}, log = silentLogger } = {}) {
+  const environment = { ...process.env, MAIL_SECRET: 'secret-of-the-mail', ...own };
+  const router = await startBench(t, { environment, log });
   const folder = temporaryFolder(t);
-  const manifest = join(folder, 'agent.json');
+  const manifest = join(temporaryFolder(t), 'agent.json');
   const servers = [
     { alias: 'mail', transport: 'http', url, headers: { authorization: `Bearer ${reference('MAIL_TOKEN')}` } },
     { alias: 'local', transport: 'stdio', command: 'true' },
@@ -102,7 +109,7 @@ async function createMailbox(t: TestContext, url: string) {
     assert.equal(answer.status, 200, answer.text);
     return answer.json.data as unknown as LookAnswer;
   };
-  return { router, ask, look, mail, manifest };
+  return { router, ask, look, mail, manifest, manifestText, machine: { ...more, spec } };
 }
 
 for (const legacy of ['reject', 'stateless'] as const)
@@ -148,6 +155,22 @@ test('an event reaches the alarm as the server wrote it, and one that is too lon
   const { data, ...rest } = JSON.parse(events[1]!.data);
   assert.equal(data, undefined);
   assert.deepEqual([rest.eventId, rest.name], ['b', 'email.received']);
+});
+
+test('the events of a look have a budget of bytes; those beyond it are only named', async (t) => {
+  const server = await startMailServer(t);
+  const { look } = await createMailbox(t, server.url);
+  const { seen } = await look();
+  for (let n = 0; n < 100; n++) server.mails.push({ eventId: `m${n}`, subject: 'x'.repeat(60_000) });
+  const { events, more } = await look(seen);
+  assert.deepEqual([events.length, more], [100, undefined]);
+  const sizes = events.map(({ data }) => Buffer.byteLength(data));
+  assert.ok(sizes.reduce((sum, size) => sum + size) < LOOK_MAX_BYTES + 100 * 300);
+  assert.ok(sizes[0]! > 60_000);
+  assert.deepEqual(JSON.parse(events[99]!.data), {
+    ...{ eventId: 'm99', name: 'email.received', bytes: JSON.parse(events[99]!.data).bytes },
+    note: 'the event is too long for a wake; ask the server for it',
+  });
 });
 
 test('what cannot be asked is refused with the reason, and no secret is shown', async (t) => {
@@ -218,4 +241,63 @@ test('a server that is gone, and comes back', async (t) => {
   await once(server.server, 'listening');
   server.mails.push({ eventId: 'again', subject: '' });
   assert.equal((await other.look(seen)).events.length, 1);
+});
+
+test('a manifest is resolved with what the machine gets: no variable of the router reaches the server', async (t) => {
+  const server = await startMailServer(t);
+  const names = Object.values(SETTINGS_OF).flatMap((schemas) => schemas.flatMap(({ shape }) => Object.keys(shape)));
+  const ofRouter = names.filter((name) => name !== 'NEO_MANIFEST');
+  const planted = [...ofRouter, 'REVEILLE_TOKEN', 'AWS_SECRET_ACCESS_KEY', 'MAIL_SECRET', 'DATABASE_URL'];
+  const canary = 'canary-0c8d4f';
+  const lines: string[] = [];
+  const { ask, look, mail, manifest, manifestText } = await createMailbox(t, server.url, {
+    own: Object.fromEntries(planted.map((name) => [name, `${canary}-${name}`])),
+    log: pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) }),
+  });
+  const answers: string[] = [];
+  for (const name of planted) {
+    const otherwise = `\${${name}:-none}`;
+    const servers = [
+      { alias: 'mail', transport: 'http', url: `${server.url}?x=${otherwise}`, headers: { 'x-value': otherwise } },
+      { alias: 'program', command: `true ${otherwise}`, env: { VALUE: otherwise } },
+    ];
+    writeFileSync(manifest, JSON.stringify({ ...manifestText, servers }));
+    const before = server.received.length;
+    const { status, text } = await ask(mail);
+    answers.push(text);
+    if (status === 200) assert.match(server.received.slice(before).join(), /x=none.*none/, name);
+    else assert.match(text, /is reserved for the daemons of Reveille/, name);
+  }
+  writeFileSync(manifest, JSON.stringify(manifestText));
+  await look();
+  const arrived = [...server.received, ...answers, ...lines].filter((text) => text.includes(canary));
+  // The machine itself has MAIL_TOKEN, which refers to MAIL_SECRET.
+  assert.deepEqual(
+    [...new Set(arrived.flatMap((text) => text.match(/canary-0c8d4f-\w+/g)))],
+    [`${canary}-MAIL_SECRET`],
+  );
+});
+
+test('a manifest that the machine may write, or may exchange by a link, is not read', async (t) => {
+  const server = await startMailServer(t);
+  const { router, ask, mail, manifest, manifestText, machine } = await createMailbox(t, server.url);
+  const [own, further, data] = [temporaryFolder(t), temporaryFolder(t), temporaryFolder(t)];
+  const trusted = temporaryFolder(t);
+  mkdirSync(join(own, 'below'));
+  symlinkSync(join(own, 'below'), join(trusted, 'link'));
+  symlinkSync(manifest, join(own, 'to-trusted.json'));
+  const text = JSON.stringify(manifestText);
+  const written = [own, join(own, 'below'), further, data].map((folder) => join(folder, 'agent.json'));
+  for (const path of written) writeFileSync(path, text);
+  for (const path of [...written, join(trusted, 'link', 'agent.json'), join(own, 'to-trusted.json')]) {
+    const env = { ...machine.spec.env, NEO_MANIFEST: path, NEO_DATA_DIR: data };
+    await router.put('ada', { ...machine, spec: { ...machine.spec, cwd: own, writable: [further], env } });
+    const { status, json } = await ask(mail);
+    assert.equal(status, 400, path);
+    assert.match(json.error.message, /the manifest of ada is in a folder that its machine may write/, path);
+  }
+  assert.deepEqual(server.received, []);
+  const env = { ...machine.spec.env, NEO_DATA_DIR: data };
+  await router.put('ada', { ...machine, spec: { ...machine.spec, cwd: own, writable: [further], env } });
+  assert.equal((await ask(mail)).status, 200);
 });

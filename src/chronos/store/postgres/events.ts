@@ -1,8 +1,17 @@
 /** Events that alarms wait for. */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { AlarmEvent } from '../../../wire/conditions.ts';
+import { TIMELESS_EVENT } from '../../alarm/hook.ts';
 import { checkTransition } from '../difference.ts';
-import { distinctEvents, EVENT_FRAME_BYTES, eventBytes, eventRows, type StoredEvent } from '../event-rows.ts';
+import {
+  distinctEvents,
+  EVENT_FRAME_BYTES,
+  eventBytes,
+  eventRows,
+  KNOWN_EVENTS,
+  type StoredEvent,
+  trimmedBefore,
+} from '../event-rows.ts';
 import type { EventArrival, RecordedEvents } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import { Batcher, ItemFailure } from './batch.ts';
@@ -45,13 +54,21 @@ const DROP = statement(
   `UPDATE events SET data = NULL WHERE ${OF_ALARM} AND number <= $4 AND data IS NOT NULL`,
 );
 
+const TRIM = statement(
+  'trim_events',
+  `DELETE FROM events WHERE ${OF_ALARM} AND data IS NULL AND received_at < $4 AND id NOT IN (
+     SELECT id FROM events WHERE ${OF_ALARM} AND data IS NULL ORDER BY received_at DESC LIMIT $5)`,
+);
+
 /** Skips rows that another replica is deleting at this moment. */
 const PRUNE = statement(
   'prune_events',
   `
   WITH old AS (
     SELECT owner, alarm_id, id FROM events
-    WHERE bucket = $1 AND data IS NULL AND received_at < $2 ORDER BY received_at LIMIT $3
+    WHERE bucket = $1 AND data IS NULL AND received_at < $2
+      AND substr(id, 1, ${TIMELESS_EVENT.length}) <> '${TIMELESS_EVENT}'::bytea
+    ORDER BY received_at LIMIT $3
     FOR UPDATE SKIP LOCKED
   ), pruned AS (
     DELETE FROM events AS e USING old
@@ -85,6 +102,7 @@ export function prepareRecordEvents({ pool, buckets, clock, now }: Options) {
     const known = new Set(((row.at(-1) ?? []) as string[]).map((hex) => Buffer.from(hex, 'hex').toString('utf8')));
     let { state } = stored;
     const rows: StoredEvent[] = [];
+    const arrived: AlarmEvent[] = [];
     const outcomes: (Recorded | ItemFailure)[] = [];
     for (const { events, arrive, limits = {} } of arrivals) {
       try {
@@ -95,6 +113,7 @@ export function prepareRecordEvents({ pool, buckets, clock, now }: Options) {
           const added = eventRows(state, wanted, fresh);
           await checkLimits(pool, bucket, { stored: stored.state, wanted, limits });
           rows.push(...added);
+          arrived.push(...fresh);
           for (const { id } of fresh) known.add(id);
           state = wanted;
         }
@@ -103,11 +122,14 @@ export function prepareRecordEvents({ pool, buckets, clock, now }: Options) {
         outcomes.push(new ItemFailure(error));
       }
     }
-    if (rows.length === 0) return outcomes;
+    if (rows.length === 0 && state === stored.state) return outcomes;
     const attempts = abandonedAttempts(stored.state, state, now());
     const calls = callsOf(bucket, [{ stored, wanted: state, attempts }]);
     const insert = { statement: INSERT, values: [bucket, ...EVENT.bind(rows)] };
-    return (await writeAll(pool, [...calls, insert])) ? outcomes : undefined;
+    const before = trimmedBefore(stored.state, state, arrived);
+    const trim = { statement: TRIM, values: [bucket, owner, alarmId, before ?? 0, KNOWN_EVENTS] };
+    const writes = [...calls, ...(rows.length > 0 ? [insert] : []), ...(before === undefined ? [] : [trim])];
+    return (await writeAll(pool, writes)) ? outcomes : undefined;
   }
 
   function queueOf(owner: string, alarmId: string): Batcher<EventArrival, Recorded> {

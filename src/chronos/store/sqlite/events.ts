@@ -1,7 +1,8 @@
 /** Events that alarms wait for. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AlarmEvent } from '../../../wire/conditions.ts';
-import { distinctEvents, eventBytes, eventRows } from '../event-rows.ts';
+import { TIMELESS_EVENT } from '../../alarm/hook.ts';
+import { distinctEvents, eventBytes, eventRows, KNOWN_EVENTS, trimmedBefore } from '../event-rows.ts';
 import type { EventArrival, RecordedEvents } from '../store.ts';
 import { writeWithin } from './alarm-changes.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
@@ -20,7 +21,11 @@ export function prepareEvents(db: DatabaseSync, tables: Tables) {
   );
   const prune = db.prepare(`
     DELETE FROM events WHERE seq IN (
-      SELECT seq FROM events INDEXED BY events_by_age WHERE data IS NULL AND received_at < ? ORDER BY received_at ${LIMIT})`);
+      SELECT seq FROM events INDEXED BY events_by_age WHERE data IS NULL AND received_at < ? AND id NOT GLOB '${TIMELESS_EVENT}*'
+      ORDER BY received_at ${LIMIT})`);
+  const trim = db.prepare(`
+    DELETE FROM events WHERE alarm = ?1 AND data IS NULL AND received_at < ?2 AND seq NOT IN (
+      SELECT seq FROM events WHERE alarm = ?1 AND data IS NULL ORDER BY received_at DESC, seq DESC LIMIT ?3)`);
 
   return {
     /** Stores new events with the state that they lead to; `undefined` when the alarm does not exist. */
@@ -35,6 +40,8 @@ export function prepareEvents(db: DatabaseSync, tables: Tables) {
       const rows = eventRows(state, wanted, fresh);
       writeWithin(tables, stored, wanted, limits);
       for (const { number, id, receivedAt, data } of rows) insert.run(seq, number, id, receivedAt, data);
+      const before = trimmedBefore(state, wanted, fresh);
+      if (before !== undefined) trim.run(seq, before, KNOWN_EVENTS);
       return { state: wanted, fresh: fresh.length };
     },
 
@@ -58,7 +65,7 @@ export function prepareEvents(db: DatabaseSync, tables: Tables) {
       if (seq !== undefined) drop.run(seq, upTo);
     },
 
-    /** Deletes dropped events that were received before an instant, the oldest first; returns their number. */
+    /** Deletes dropped events that were received before an instant and may not come again; returns their number. */
     prune(before: number, limit: number): number {
       return Number(prune.run(before, limit).changes);
     },
