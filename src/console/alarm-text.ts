@@ -3,8 +3,8 @@ import { html } from 'hono/html';
 import { formatDuration } from '../kit/clock/duration.ts';
 import { type NameOfAlarm, waitText } from '../kit/phrase/condition-text.ts';
 import type { Conditions } from '../kit/phrase/conditions.ts';
+import { repetitionText } from '../kit/phrase/reading-text.ts';
 import { seriesText, usesWallClock } from '../kit/phrase/series-text.ts';
-import { recurrenceText } from '../kit/recurrence/recurrence-text.ts';
 import type { AlarmView } from '../wire/alarm.ts';
 import { fieldOf, isOption, OWNER_FIELDS, type OwnerField } from '../wire/alarm-fields.ts';
 import { plainError } from '../wire/fire.ts';
@@ -55,9 +55,10 @@ export function scheduleText(
   const at = instantOf(fire_at);
   if (kind === 'once') return at === undefined ? html`once` : html`once, ${absolute(at, here)}`;
   const written = rrule ?? cron_expr ?? '';
-  const text = rrule === undefined ? seriesText(written) : recurrenceText(rrule);
+  const repetition = rrule === undefined ? { cron: written } : { rrule };
   const where = timezone === here.zone || !usesWallClock(written) ? NOTHING : html` in ${shown(timezone)}`;
-  return text === undefined ? html`<code>${shown(written)}</code>${where}` : html`${text}${where}`;
+  const text = shown(repetitionText(repetition));
+  return seriesText(repetition) === undefined ? html`<code>${text}</code>${where}` : html`${text}${where}`;
 }
 
 const STATES = {

@@ -19,10 +19,10 @@ test('a preview has the next occurrences, in UTC and in the zone', () => {
   const answer = preview({ when: 'every other monday at 10', timezone: BERLIN, count: 2 });
   assert.deepEqual(answer, {
     kind: 'rrule',
-    text: 'every 2 weeks on Monday at 10:00 in Europe/Berlin',
+    text: 'every 2 weeks on Monday at 10:00 from 2026-06-22 in Europe/Berlin',
     timezone: BERLIN,
     reading: {
-      text: 'every 2 weeks on Monday at 10:00 in Europe/Berlin',
+      text: 'every 2 weeks on Monday at 10:00 from 2026-06-22 in Europe/Berlin',
       timezone: BERLIN,
       next: ['2026-06-22T10:00:00+02:00', '2026-07-06T10:00:00+02:00', '2026-07-20T10:00:00+02:00'],
     },

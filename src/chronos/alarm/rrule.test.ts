@@ -47,9 +47,12 @@ test('rules name instants that cron cannot', () => {
   ]);
 });
 
-test('without DTSTART a rule begins after its anchor, with the time of the anchor', () => {
-  assert.deepEqual(next('FREQ=DAILY;COUNT=3'), ['2026-11-28 15:00:05', '2026-11-29 15:00:05', '2026-11-30 15:00:05']);
-  assert.deepEqual(next('FREQ=DAILY;INTERVAL=3', { most: 2 }), ['2026-11-30 15:00:05', '2026-12-03 15:00:05']);
+test('without DTSTART a rule begins after its anchor, with the hour and minute of the anchor', () => {
+  assert.deepEqual(next('FREQ=DAILY;COUNT=3'), ['2026-11-28 15:00', '2026-11-29 15:00', '2026-11-30 15:00']);
+  assert.deepEqual(next('FREQ=DAILY;INTERVAL=3', { most: 2 }), ['2026-11-30 15:00', '2026-12-03 15:00']);
+  assert.deepEqual(next('FREQ=DAILY;BYHOUR=16;BYMINUTE=0;COUNT=1'), ['2026-11-27 16:00']);
+  // The anchor is five seconds past the minute: what it has passed does not count.
+  assert.deepEqual(next('FREQ=MINUTELY;BYSECOND=2,40;COUNT=2'), ['2026-11-27 15:00:40', '2026-11-27 15:01:02']);
 });
 
 test('DTSTART is an occurrence only if a rule names it, and it may be a date or in UTC', () => {

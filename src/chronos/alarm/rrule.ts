@@ -24,6 +24,7 @@ import { countUpTo, followsRealTime, type RuleTimes, ruleTimes, TooManyTimes } f
 import { withoutDays } from './without-days.ts';
 
 const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const YEAR_MS = 365 * DAY_MS;
 const CENTURY_MS = 100 * YEAR_MS;
@@ -50,7 +51,7 @@ type Source = Occurrences & {
 /**
  * Compiles a recurrence.
  *
- * @param anchorMs where a recurrence without DTSTART begins, in whole seconds
+ * @param anchorMs where a recurrence without DTSTART begins, at a full minute
  * @throws ReveilleError `invalid_request` that names rrule or timezone, the value and the remedy
  */
 export function compileRecurrence(text: string, timezone: string, anchorMs: number): Schedule {
@@ -82,13 +83,14 @@ export function recurrenceSchedule(
   const instantsOf = (moments: readonly Moment[], name: string) =>
     sorted(moments.map((moment) => instantOf(moment, name)));
 
-  const begin = start ? instantOf(start, 'DTSTART') : Math.floor(anchorMs / SECOND_MS) * SECOND_MS;
+  // Without DTSTART the rules begin at a full minute, so that a rule without BYSECOND does not fire at odd seconds.
+  const begin = start ? instantOf(start, 'DTSTART') : Math.floor(anchorMs / MINUTE_MS) * MINUTE_MS;
   const shown = begin + zone.spanAt(begin).offset;
   const wall = start === undefined || start.zone?.toUpperCase() === 'UTC' ? shown : start.reading;
   // A time that the clock skips is a reading with the offset of before.
   const { offset } = zone.spanAt(wall < shown ? begin - 1 : begin);
   // Without DTSTART the series begins after its anchor: COUNT counts the occurrences after the alarm was set.
-  const first = start ? 0 : 1;
+  const first = start ? 0 : Math.floor(anchorMs / SECOND_MS) * SECOND_MS - begin + 1;
   let sources: Source[];
   try {
     sources = rules.map((rule) =>

@@ -56,7 +56,11 @@ describe('a time in words', () => {
       { when: 'tomorrow at 7', timezone: BERLIN },
       'when: "at 7" can be two times; write "tomorrow at 7:00" or "tomorrow at 19:00"',
     ],
-    ['an unknown word', { when: 'tomorow 9am' }, 'when: "tomorow" is not understood; did you mean "tomorrow"?'],
+    [
+      'an unknown word',
+      { when: 'tomorow 9am' },
+      'when: "tomorow" is not understood in "tomorow 9am"; write "tomorrow 9am"',
+    ],
     ['a kind beside it', { when: 'in 1 hour', kind: 'once' }, 'when and kind both give a time; omit kind'],
     [
       'an expression beside it',

@@ -99,13 +99,13 @@ test('a list is aligned, shows an error below its alarm, and names the time zone
 });
 
 test('a rule has words where it is simple, and a missing calendar is named', () => {
-  const rrule = 'FREQ=WEEKLY;INTERVAL=2;BYDAY=MO;BYHOUR=10;BYMINUTE=0;BYSECOND=0';
+  const rrule = 'DTSTART:20260615T100000\nRRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO;BYSECOND=0';
   const rule: AlarmView = { ...series, kind: 'rrule', cron_expr: undefined, rrule, timezone: 'UTC' };
   const lines = renderAlarm({ ...rule, holidays: 'office', holidays_missing: true }, look).join('\n');
-  assert.match(lines, /schedule +every 2 weeks on Monday at 10:00, in UTC/);
+  assert.match(lines, /schedule +every 2 weeks on Monday at 10:00 from 2026-06-15, in UTC/);
   assert.match(lines, /calendar +office is missing: it fires on all days/);
   const list = renderAlarms([rule], everything, look).join('\n');
-  assert.match(list, /every 2 weeks on Monday at 10:00, in UTC$/m);
+  assert.match(list, /every 2 weeks on Monday at 10:00 from 2026-06-15, in UTC$/m);
   assert.doesNotMatch(list, /FREQ/, 'the words are enough');
 });
 

@@ -11,8 +11,9 @@ import {
 } from '../../kit/clock/local-time.ts';
 import { conditionText, type NameOfAlarm, waitText } from '../../kit/phrase/condition-text.ts';
 import type { Conditions } from '../../kit/phrase/conditions.ts';
-import { seriesText, shortSeriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
-import { recurrenceText } from '../../kit/recurrence/recurrence-text.ts';
+import type { Repetition } from '../../kit/phrase/reading.ts';
+import { repetitionText, shortRepetitionText } from '../../kit/phrase/reading-text.ts';
+import { usesWallClock } from '../../kit/phrase/series-text.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { AlarmCreated, AlarmEdited, AlarmPreview, AlarmView, FireView, HookMade } from '../../wire/alarm.ts';
 import { type FieldsWith, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
@@ -246,11 +247,13 @@ function schedule(
   if (alarm.kind === 'event') return oneLine(waitText(alarm, nameOf));
   if (alarm.kind === 'once')
     return alarm.fire_at === undefined ? 'once' : `once, at ${localTime(instant(alarm.fire_at), look)}`;
-  const expression = oneLine(alarm.rrule ?? alarm.cron_expr ?? '');
-  const words = alarm.rrule === undefined ? seriesText(expression) : recurrenceText(alarm.rrule);
+  const expression = oneLine((alarm.rrule ?? alarm.cron_expr ?? '').trim().replace(/\s+/g, ' '));
+  const words = oneLine(repetitionText(repetitionOf(alarm)));
   const zone = usesWallClock(expression) ? `, in ${oneLine(alarm.timezone ?? 'UTC')}` : '';
-  if (words === undefined) return `${expression}${zone}`;
-  return detail === 'words' && alarm.rrule !== undefined ? `${words}${zone}` : `${words}${zone} (${expression})`;
+  const isShown = words.endsWith(expression) || words.endsWith(`(${expression})`);
+  return isShown || (detail === 'words' && alarm.rrule !== undefined)
+    ? `${words}${zone}`
+    : `${words}${zone} (${expression})`;
 }
 
 /** Cells of the schedule in a list; a longer schedule is repeated whole below its alarm. */
@@ -263,9 +266,11 @@ function shortSchedule(alarm: AlarmView, look: Reader, nameOf?: NameOfAlarm): st
   if (kind === 'event') return schedule(alarm, look, { nameOf });
   const expression = oneLine(rrule ?? cron_expr);
   const zone = usesWallClock(expression) && timezone !== look.zone ? ` ${oneLine(timezone)}` : '';
-  const words = rrule === undefined ? shortSeriesText(expression) : recurrenceText(rrule);
-  return `${words ?? expression}${zone}`;
+  return `${oneLine(shortRepetitionText(repetitionOf(alarm)))}${zone}`;
 }
+
+const repetitionOf = ({ cron_expr: cron = '', rrule }: AlarmView): Repetition =>
+  rrule === undefined ? { cron } : { rrule };
 
 const namesText = (names: readonly string[]) => (names.length === 0 ? 'none' : oneLine(names.join(', ')));
 

@@ -41,6 +41,7 @@ function offsetFormat(timezone: string): Intl.DateTimeFormat {
 /** Whether a name is in the IANA database and known to this process. */
 export function isZone(timezone: string): boolean {
   if (!isPlausible(timezone)) return false;
+  if (zones.has(timezone.toLowerCase())) return true;
   try {
     offsetFormat(timezone);
     return true;

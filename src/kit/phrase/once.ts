@@ -26,7 +26,22 @@ const LATEST = Date.UTC(9999, 11, 31);
 
 const EXACT_MS: Readonly<Partial<Record<Unit, number>>> = { second: SECOND_MS, minute: MINUTE_MS, hour: HOUR_MS };
 
-function dateOf(text: string, { year, month, day }: Extract<Day, { kind: 'date' }>, now: number, time: number): number {
+type DateParts = Extract<Day, { kind: 'date' }>;
+
+/** @throws PhraseError for a day of the week that contradicts its date */
+function dateOf(text: string, date: DateParts, now: number, time: number): number {
+  const wall = wallOfDate(text, date, now, time);
+  const weekday = new Date(wall).getUTCDay();
+  if (date.weekday === undefined || date.weekday === weekday) return wall;
+  const [is, said] = [weekday, date.weekday].map((each) => capital(WEEKDAYS[each]!));
+  throw new PhraseError(`"${text}": ${formatWall(wall).slice(0, 10)} is a ${is}, not a ${said}`, [
+    formatWall(wall + time),
+  ]);
+}
+
+const capital = (word: string) => word[0]!.toUpperCase() + word.slice(1);
+
+function wallOfDate(text: string, { year, month, day }: DateParts, now: number, time: number): number {
   if (month < 1 || month > 12) throw new PhraseError(`"${text}": there is no month ${month}`);
   if (year !== undefined) {
     const wall = calendarDay(year, month, day);
@@ -274,11 +289,24 @@ function assumedOf(day: Day | undefined, wall: number, assumed: string | undefin
     day?.kind === 'next'
       ? `on the 1st`
       : day?.kind === 'weekday' && day.isAssumed
-        ? `on ${WEEKDAYS[new Date(wall).getUTCDay()]![0]!.toUpperCase()}${WEEKDAYS[new Date(wall).getUTCDay()]!.slice(1)}`
+        ? `on ${capital(WEEKDAYS[new Date(wall).getUTCDay()]!)}`
         : undefined;
   if (named === undefined) return assumed;
   if (assumed === undefined || !assumed.endsWith('no time was given')) return `${named}, because no day was given`;
   return `${named} ${assumed.replace('no time', 'no day or time')}`;
+}
+
+/** The next day of a month with a number, and on a day of the week if one is given: `november 13 2026`. */
+function monthOfDay(date: number, weekday: number | undefined, now: number): string {
+  const today = new Date(now);
+  for (let ahead = 0; ; ahead++) {
+    const month = (today.getUTCMonth() + ahead) % 12;
+    const year = today.getUTCFullYear() + Math.floor((today.getUTCMonth() + ahead) / 12);
+    const wall = calendarDay(year, month + 1, date);
+    const isOther = weekday !== undefined && wall !== undefined && new Date(wall).getUTCDay() !== weekday;
+    if (wall === undefined || wall <= now || isOther) continue;
+    return `${MONTHS[month]} ${date}${weekday === undefined ? '' : ` ${year}`}`;
+  }
 }
 
 export function onceOf(text: string, parts: Parts, { now, zone, hours = DEFAULT_HOURS }: PhraseContext): Reading {
@@ -288,14 +316,16 @@ export function onceOf(text: string, parts: Parts, { now, zone, hours = DEFAULT_
   // `end of day` is that of today, and not of tomorrow when it has passed.
   const day = parts.day ?? (isEndOfDay ? ({ kind: 'offset', days: 0, word: 'today' } as const) : undefined);
   if (parts.monthDays.length > 0) {
-    const [date] = parts.monthDays as [number];
-    const coming = new Date(wallNow);
-    // If that day of the current month has passed, the next month.
-    const month = coming.getUTCMonth() + (date <= coming.getUTCDate() ? 1 : 0);
-    throw new PhraseError(
-      `"${text}" has a day without a month; add the month, as in "${MONTHS[month % 12]} ${date}", or use "every month"`,
-    );
+    const [date, ...others] = parts.monthDays as [number, ...number[]];
+    if (others.length > 0) throw new PhraseError(`"${text}" names several days; set an alarm for each`);
+    const weekday = day?.kind === 'weekday' ? day.weekday : undefined;
+    const every = date > 28 || day !== undefined ? [] : [`every month on day ${date}`];
+    throw new PhraseError(`"${text}" has a day without a month`, [monthOfDay(date, weekday, wallNow), ...every], {
+      replaces: new RegExp(`(?:on )?(?:the )?(?:day ?${date}|${date} ?(?:st|nd|rd|th)|first of)\\b(?: of)?`, 'i'),
+    });
   }
+  if (parts.start !== undefined || parts.only !== undefined)
+    throw new PhraseError(`"${text}" does not have a frequency`, ['every day at 9:00']);
   if (parts.hours !== undefined) throw new PhraseError(`"${text}" has hours of the day, which need "every hour"`);
   const isMidnightAlone = times.length === 1 && times[0]!.as === 'midnight';
   const isTonight = day === undefined || (day.kind === 'offset' && day.word === 'tonight');

@@ -12,7 +12,14 @@ export type Day =
       /** `next week` is its Monday. */
       readonly isAssumed?: true;
     }
-  | { readonly kind: 'date'; readonly year?: number; readonly month: number; readonly day: number }
+  /** `weekday` is the day of the week beside the date. */
+  | {
+      readonly kind: 'date';
+      readonly year?: number;
+      readonly month: number;
+      readonly day: number;
+      readonly weekday?: number;
+    }
   /** The last day, or the second Friday, of a month: by its number (1 to 12), or so many months after the current one. */
   | { readonly kind: 'in month'; readonly day: DayOfMonth; readonly month?: number; readonly monthsAhead: number }
   /** The first day of the next month, or of the next year. */
@@ -53,8 +60,18 @@ export function dayInDigits(text: string): Day | undefined {
     const days = isDay(second, first) ? [`${MONTHS[second - 1]} ${first}`] : [];
     throw new PhraseError(`"${text}" can be a time or a day`, [`${first}:${other}`, ...days], { replaces });
   }
-  if (mark === '-') throw new PhraseError(`"${text}" can be read in several ways; write the year first: 2026-12-01`);
   const write = (month: number, day: number) => `${MONTHS[month - 1]} ${day}${year === undefined ? '' : ` ${year}`}`;
+  if (mark === '-') {
+    const orders =
+      first === second
+        ? [[first, second]]
+        : [
+            [first, second],
+            [second, first],
+          ];
+    const days = orders.filter(([month, day]) => isDay(month!, day!)).map(([month, day]) => write(month!, day!));
+    throw new PhraseError(`"${text}" can be read in several ways`, days, { replaces });
+  }
   if (first <= 12 && second <= 12 && first !== second)
     throw new PhraseError(`"${text}" can be two days`, [write(first, second), write(second, first)], { replaces });
   const [month, day] = first > 12 ? [second, first] : [first, second];
@@ -77,6 +94,14 @@ export class Parts {
   readonly daysOfMonth: DayOfMonth[] = [];
   /** Whole hours, both included. */
   hours: { readonly from: number; readonly to: number } | undefined;
-  /** Of `every hour at :15`. */
-  minutePast: number | undefined;
+  /** Of `every hour at :15 and :45`, sorted. */
+  minutesPast: readonly number[] = [];
+  /** Of `at :00 of the hours 0, 5, 10, 15 and 20`, sorted. */
+  hourList: readonly number[] = [];
+  /** The last minute of `from 9:00 to 17:45`, if the hours end at another minute than they begin. */
+  lastMinute: number | undefined;
+  /** Of `from 2026-11-30`: where a series begins, as a wall time. */
+  start: { readonly day: number; readonly time: number | undefined } | undefined;
+  /** Only in months or years that have the day: `in months that have it`, `in leap years`. */
+  only: 'months' | 'leap years' | undefined;
 }

@@ -5,7 +5,7 @@
 import { nearestOf } from '../../wire/edit-distance.ts';
 import { type Day, type DayOfMonth, dayInDigits, Parts, type Period } from './parts.ts';
 import { PhraseError } from './reading.ts';
-import { type HalfDay, hourOf } from './time-of-day.ts';
+import { calendarDay, type HalfDay, hourOf, timeOfDay } from './time-of-day.ts';
 import { hourWord, Tokens } from './tokens.ts';
 import {
   ABBREVIATIONS,
@@ -32,7 +32,19 @@ const SHORT_ENDS: Readonly<Record<string, (typeof ENDED)[number]>> = {
   ...{ eod: 'day', eow: 'week', eom: 'month', eoq: 'quarter', eoy: 'year' },
 };
 
+const SECONDS: Readonly<Partial<Record<RepeatUnit, number>>> = { second: 1, minute: 60, hour: 3600 };
+
 const hasPassed = (text: string) => new PhraseError(`"${text}" has passed; an alarm needs a future time`);
+
+const sortedNumbers = (list: readonly { value: string }[]): number[] =>
+  [...new Set(list.map(({ value }) => Number(value)))].sort((one, other) => one - other);
+
+/** A date with the day of the week beside it: `Tuesday, December 1`; `undefined` for two other days. */
+function dateOnWeekday(date: Day, { kind, ...named }: Day): Day | undefined {
+  if (date.kind !== 'date' || date.weekday !== undefined || kind !== 'weekday') return undefined;
+  const { weekday, week } = named as Extract<Day, { kind: 'weekday' }>;
+  return week === undefined ? { ...date, weekday } : undefined;
+}
 
 export class PhraseReader {
   readonly parts = new Parts();
@@ -55,7 +67,7 @@ export class PhraseReader {
   read(): Parts {
     while (!this.#tokens.isAtEnd()) {
       if (this.#tokens.accept(',', 'and', '@', "o'clock", 'on', 'at')) continue;
-      if (this.#endOf() || this.#timesPerDay()) continue;
+      if (this.#endOf() || this.#timesPerDay() || this.#only() || this.#start()) continue;
       if (this.#every() || this.#ahead() || this.#hours() || this.#date() || this.#dayWord() || this.#half()) continue;
       if (this.#monthDay() || this.#bareDuration() || this.#time()) continue;
       if (this.#tokens.accept('the', 'of')) continue;
@@ -88,7 +100,7 @@ export class PhraseReader {
       );
     if (['utc', 'gmt', '+'].includes(word))
       return new PhraseError(
-        `"${this.#text}" has a time that is not understood; write an offset as in "2026-12-01T09:00:00+02:00"`,
+        `"${this.#text}" has a time that is not understood; write its zone as in "9am UTC" or "9am Europe/Berlin"`,
         [],
         { isUnknown: true },
       );
@@ -114,18 +126,22 @@ export class PhraseReader {
     if (word === 'yesterday' || word === 'ago' || word === 'last') return hasPassed(this.#text);
     const nearest = /^\p{L}{3,}$/u.test(word) ? nearestOf(word, KNOWN_WORDS) : undefined;
     if (nearest !== undefined && nearest !== word)
-      return new PhraseError(`"${text}" is not understood; did you mean "${nearest}"?`, [], { isUnknown: true });
+      return new PhraseError(`"${text}" is not understood in "${this.#text}"`, [nearest], {
+        ...{ isUnknown: true, replaces: new RegExp(`\\b${RegExp.escape(word)}\\b`, 'i') },
+      });
     return new PhraseError(
-      `"${text}" is not understood in "${this.#text}"; write it as in "tomorrow 9am", "in 2 hours", "every weekday at 9:00" or "2026-12-01 09:00"`,
+      `"${text}" is not understood in "${this.#text}"; write it as in "tomorrow 9am", "in 2 hours", "every weekday at 9:00" or "december 24 at 18:00"`,
       [],
       { isUnknown: true },
     );
   }
 
   #setDay(day: Day): true {
-    if (this.parts.day !== undefined) throw new PhraseError(`"${this.#text}" names two days; write only one`);
+    const both =
+      this.parts.day === undefined ? day : (dateOnWeekday(this.parts.day, day) ?? dateOnWeekday(day, this.parts.day));
+    if (both === undefined) throw new PhraseError(`"${this.#text}" names two days; write only one`);
     this.#saw('D');
-    this.parts.day = day;
+    this.parts.day = both;
     return true;
   }
 
@@ -222,7 +238,10 @@ export class PhraseReader {
     const unit = quarter ?? this.#tokens.unit(ahead);
     if (unit !== undefined) {
       this.#tokens.at += ahead + 1;
-      return this.#setRepeat(amount ?? 1, unit, unit);
+      const seconds = SECONDS[unit];
+      const more = amount === undefined || seconds === undefined ? 0 : this.#moreSeconds(seconds);
+      if (more > 0) return this.#setRepeat(amount! * seconds! + more, 'second', 'second');
+      return this.#setRepeat(amount ?? 1, unit, amount === undefined ? `each ${unit}` : unit);
     }
     if (isSecond) {
       const days = this.#daysOfWeek(true);
@@ -241,6 +260,41 @@ export class PhraseReader {
     if (this.#tokens.isAtEnd())
       throw new PhraseError(`"${this.#text}" does not have a frequency`, ['every day at 9:00', 'every hour']);
     throw this.#unknown();
+  }
+
+  /** The seconds of `30 min` in `every 1 h 30 min`. @param larger the unit before it, in seconds */
+  #moreSeconds(larger: number): number {
+    const amount = this.#tokens.number();
+    const seconds = SECONDS[this.#tokens.unit(1) ?? 'day'];
+    if (amount === undefined || seconds === undefined || seconds >= larger) return 0;
+    this.#tokens.at += 2;
+    return amount * seconds + this.#moreSeconds(seconds);
+  }
+
+  /** `in months that have it`, `in leap years`. */
+  #only(): boolean {
+    if (this.#tokens.word() !== 'in') return false;
+    const words = [1, 2, 3, 4].map((ahead) => this.#tokens.word(ahead)).join(' ');
+    const isMonths = /^months that have (?:it|them)$/.test(words);
+    if (!isMonths && !words.startsWith('leap years')) return false;
+    this.#tokens.at += isMonths ? 5 : 3;
+    this.parts.only = isMonths ? 'months' : 'leap years';
+    return true;
+  }
+
+  /** `from 2026-11-30`, `from 2026-11-30 10:00`: where a series begins. */
+  #start(): boolean {
+    if (!['from', 'starting'].includes(this.#tokens.word())) return false;
+    const skip = this.#tokens.word(1) === 'on' ? 2 : 1;
+    const [, year, month, day] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(this.#tokens.word(skip)) ?? [];
+    if (year === undefined) return false;
+    const wall = calendarDay(Number(year), Number(month), Number(day));
+    if (wall === undefined) throw new PhraseError(`"${this.#text}": there is no day ${year}-${month}-${day}`);
+    if (this.parts.start !== undefined) throw new PhraseError(`"${this.#text}" begins twice; write only one day`);
+    this.#tokens.at += skip + 1;
+    const time = /^\d{1,2}:\d\d$/.test(this.#tokens.word()) ? this.#tokens.clock() : undefined;
+    this.parts.start = { day: wall, time: time && timeOfDay(time, undefined) };
+    return true;
   }
 
   /** `other`, or `second` before a word that it counts: `every second` is a unit. */
@@ -305,6 +359,8 @@ export class PhraseReader {
   #hours(): boolean {
     const start = this.#tokens.at;
     if (!this.#tokens.accept('from', 'between')) return false;
+    // `every 15 minutes from :07`.
+    if (this.parts.repeat?.unit === 'minute' && this.#minutesPast()) return true;
     const from = this.#tokens.clock();
     const isJoined = this.#tokens.accept('to', 'and', 'until', 'till', '-', '–');
     const to = isJoined ? this.#tokens.clock() : undefined;
@@ -314,11 +370,14 @@ export class PhraseReader {
     }
     if (this.parts.hours !== undefined)
       throw new PhraseError(`"${this.#text}" has two ranges of hours; write only one`);
-    if (from.minute !== to.minute)
+    // `every 15 minutes from 9:00 to 17:45`.
+    const isWithinHour = this.parts.repeat?.unit === 'minute' && from.minute === 0 && to.as === 'colon';
+    if (from.minute !== to.minute && isWithinHour) this.parts.lastMinute = to.minute;
+    else if (from.minute !== to.minute)
       throw new PhraseError(
-        `"${this.#text}": a range of hours begins and ends at the same minute, as in "from 9:30 to 17:30"`,
+        `"${this.#text}": a range of hours begins and ends at the same minute, as in "every hour from 9:30 to 17:30"`,
       );
-    if (from.minute !== 0) this.parts.minutePast = from.minute;
+    if (from.minute !== 0) this.parts.minutesPast = [from.minute];
     const [first, last] = [from, to].map((time) => (time.as === 'bare' ? time.hour : hourOf(time, undefined))) as [
       number,
       number,
@@ -332,14 +391,17 @@ export class PhraseReader {
         [`from ${first}:00 to ${last}:00`, `from ${first + 12}:00 to ${untilEvening}:00`],
         { replaces: this.#tokens.writtenSince(start) },
       );
-    if (first >= last && first <= 12 && to.as === 'bare' && last < 12 && last + 12 > first)
+    const isOneHour = this.parts.lastMinute !== undefined && first === last;
+    if (first >= last && !isOneHour && first <= 12 && to.as === 'bare' && last < 12 && last + 12 > first)
       throw new PhraseError(
         `"${this.#text}": the first hour must be before the last one`,
         [`from ${first}:00 to ${last + 12}:00`],
         { replaces: this.#tokens.writtenSince(start) },
       );
-    if (first >= last)
-      throw new PhraseError(`"${this.#text}": the first hour must be before the last one, as in "from 9 to 17"`);
+    if (first >= last && !isOneHour)
+      throw new PhraseError(
+        `"${this.#text}": the first hour must be before the last one, as in "every hour from 9:00 to 17:00"`,
+      );
     this.parts.hours = { from: first, to: last };
     return true;
   }
@@ -483,7 +545,9 @@ export class PhraseReader {
 
   #refuseFifth(nth: number, of: DayOfMonth['of']): void {
     if (of === 'day' ? nth > 28 : nth > (of === 'weekday' ? 20 : 4))
-      throw new PhraseError(`"${this.#text}": not every month has that day; use "last"`);
+      throw new PhraseError(`"${this.#text}": not every month has that day`, ['last'], {
+        replaces: new RegExp(`\\b${nth} ?(?:st|nd|rd|th)\\b`, 'i'),
+      });
   }
 
   #addDayOfMonth(day: DayOfMonth): true {
@@ -590,9 +654,11 @@ export class PhraseReader {
     if (unit === undefined) return false;
     this.#tokens.at += skip + (isDaily ? 1 : 2);
     if (often > 1 && unit !== 'day')
-      throw new PhraseError(
-        `"${this.#text}" does not name the days; write them, as in "every monday and thursday at 9:00"`,
-      );
+      throw new PhraseError(`"${this.#text}" does not name the days`, [
+        unit === 'week'
+          ? 'every monday and thursday at 9:00'
+          : `every ${unit === 'month' ? 'month on day 1 and 15' : '6 months on day 1'} at 9:00`,
+      ]);
     this.parts.perDay = often;
     return this.parts.repeat === undefined ? this.#setRepeat(1, unit, unit) : true;
   }
@@ -654,8 +720,30 @@ export class PhraseReader {
     return this.#setDay({ kind: 'date', month: named + 1, day: day.value, ...this.#tokens.year() });
   }
 
+  /** `day 1`, `day 1, 11 and 21`. */
+  #dayNumbers(): boolean {
+    const numberAt = (ahead: number) => {
+      const isHour = ['am', 'pm', "o'clock"].includes(this.#tokens.word(ahead + 1));
+      return /^\d{1,2}$/.test(this.#tokens.word(ahead)) && !isHour ? Number(this.#tokens.word(ahead)) : undefined;
+    };
+    if (this.#tokens.word() !== 'day') return false;
+    let skip = 1;
+    let isFound = false;
+    for (let day = numberAt(skip); day !== undefined; day = skip > 0 ? numberAt(skip) : undefined) {
+      if (day < 1 || day > 31) throw new PhraseError(`no month has a day ${day}`);
+      this.parts.monthDays.push(day);
+      this.#saw('D');
+      this.#tokens.at += skip + 1;
+      isFound = true;
+      skip = 0;
+      while ([',', 'and'].includes(this.#tokens.word(skip))) skip++;
+    }
+    return isFound;
+  }
+
   /** `the 1st`, `the 1st and 15th of the month`; only with its ending, or `the first of the month`. */
   #monthDay(): boolean {
+    if (this.#dayNumbers()) return true;
     const skip = this.#tokens.word() === 'the' ? 1 : 0;
     const isFirst = this.#tokens.word(skip) === 'first' && this.#tokens.word(skip + 1) === 'of';
     const day = isFirst ? { value: 1, length: 1 } : this.#tokens.ordinal(skip);
@@ -679,16 +767,7 @@ export class PhraseReader {
   }
 
   #time(): boolean {
-    const past = /^:(\d{2})$/.exec(this.#tokens.word());
-    if (past && this.parts.repeat?.unit === 'hour' && Number(past[1]) < 60) {
-      this.#tokens.at++;
-      const { minutePast } = this.parts;
-      const minute = Number(past[1]);
-      if (minutePast !== undefined && minutePast !== minute)
-        throw new PhraseError(`"${this.#text}" names several minutes; set an alarm for each, or write cron fields`);
-      this.parts.minutePast = minute;
-      return true;
-    }
+    if (this.#minutesPast()) return true;
     const start = this.#tokens.at;
     const time = this.#tokens.clock();
     if (time === undefined) return false;
@@ -696,6 +775,42 @@ export class PhraseReader {
     this.parts.times.push(time);
     this.#saw('T');
     return true;
+  }
+
+  /** `:15`, `:15 and :45`, `:00 of the hours 0, 5, 10, 15 and 20`. */
+  #minutesPast(): boolean {
+    const minutes = this.#list((word) => /^:([0-5]\d)$/.exec(word)?.[1]);
+    if (minutes.length === 0) return false;
+    const start = this.#tokens.at;
+    this.#tokens.at += minutes.at(-1)!.end;
+    if (this.#tokens.accept('of') && this.#tokens.accept('the') && this.#tokens.accept('hours')) {
+      const hours = this.#list((word) => (/^(?:1?\d|2[0-3])$/.test(word) ? word : undefined));
+      if (hours.length === 0) throw this.#unknown();
+      this.#tokens.at += hours.at(-1)!.end;
+      this.parts.hourList = sortedNumbers(hours);
+      if (this.parts.repeat?.unit !== 'hour') this.#setRepeat(1, 'hour', 'hour');
+    } else if (!['hour', 'minute'].includes(this.parts.repeat?.unit ?? '')) {
+      this.#tokens.at = start;
+      return false;
+    }
+    if (this.parts.minutesPast.length > 0)
+      throw new PhraseError(
+        `"${this.#text}" names its minutes twice; write them once, as in "every hour at :15 and :45"`,
+      );
+    this.parts.minutesPast = sortedNumbers(minutes);
+    return true;
+  }
+
+  /** The next words of one kind, with `,` and `and` between them, and how many tokens each ends after. */
+  #list(valueIn: (word: string) => string | undefined): { value: string; end: number }[] {
+    const found: { value: string; end: number }[] = [];
+    for (let ahead = 0; ; ahead++) {
+      const value = valueIn(this.#tokens.word(ahead));
+      if (value === undefined) return found;
+      found.push({ value, end: ahead + 1 });
+      while ([',', 'and'].includes(this.#tokens.word(ahead + 1))) ahead++;
+      if (ahead + 1 === found.at(-1)!.end) return found;
+    }
   }
 
   /** Refuses `9 15`, which can be a quarter past nine or two hours. @throws PhraseError */

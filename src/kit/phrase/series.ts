@@ -35,6 +35,10 @@ function grouped(times: readonly DayTime[]): TimesOfDay[] {
   return groups.sort((one, other) => first(one) - first(other));
 }
 
+/** A group for each time. */
+const eachTime = (groups: readonly TimesOfDay[]): TimesOfDay[] =>
+  minutesOfDay(groups).map((at) => ({ minutes: [at % 60], hours: [Math.floor(at / 60)] }));
+
 /** Minutes since midnight, the earliest first. */
 const minutesOfDay = (groups: readonly TimesOfDay[]) =>
   sorted(groups.flatMap(({ minutes, hours }) => hours.flatMap((hour) => minutes.map((minute) => hour * 60 + minute))));
@@ -68,7 +72,9 @@ function sameEndOfDay(text: string, weekdays: ReadonlySet<number>, hours: Phrase
   const days = weekdays.size === 0 ? [0, 1, 2, 3, 4, 5, 6] : [...weekdays];
   const [end, ...others] = days.map((weekday) => endOfDay(hours, weekday)) as [Time, ...Time[]];
   if (others.every((other) => clockText(other) === clockText(end))) return end;
-  throw new PhraseError(`"${text}": these days end at different times; write a time, as in "at ${clockText(end)}"`);
+  throw new PhraseError(
+    `"${text}": these days end at different times; write a time, as in "every day at ${clockText(end)}"`,
+  );
 }
 
 function dailyTimes(text: string, parts: Parts, hours: PhraseHours): DailyTimes {
@@ -91,6 +97,13 @@ function dailyTimes(text: string, parts: Parts, hours: PhraseHours): DailyTimes 
     groups,
     ...(end && { assumed: `at ${clockText(sameEndOfDay(text, weekdays, hours))}, the end of the day` }),
   };
+}
+
+/** Hours in cron's form: `*` and a step means those of the clock, also when it changes. */
+function hourField(hours: readonly number[]): string {
+  const step = hours.length > 1 ? hours[1]! : 24;
+  const isStep = hours.every((hour, at) => hour === at * step) && hours.length === Math.ceil(24 / step);
+  return isStep && hours.length > 1 ? `*/${step}` : hours.join();
 }
 
 /** Days of the week in cron's form, consecutive ones as a range. */
@@ -194,6 +207,9 @@ const ruleTime = (wall: number) => new Date(wall).toISOString().replace(/[-:]|\.
 
 const EVERY_UNIT: Readonly<Partial<Record<RepeatUnit, string>>> = { second: 's', minute: 'm', hour: 'h' };
 
+/** Each minute of the clock, which is the same in each zone. */
+export const MINUTELY = '* * * * *';
+
 const FIRST_MONTHS = [1, 4, 7, 10] as const;
 const LAST_MONTHS = [3, 6, 9, 12] as const;
 
@@ -202,7 +218,7 @@ const monthsOfQuarter = (nth: number): readonly number[] => (nth < 0 ? LAST_MONT
 
 export function seriesOf(text: string, parts: Parts, context: PhraseContext): Reading {
   const { zone, now, hours: userHours = DEFAULT_HOURS } = context;
-  const { monthDays, daysOfMonth, times, hours, day, minutePast, halfDay } = parts;
+  const { monthDays, daysOfMonth, times, hours, day, minutesPast, hourList, lastMinute, halfDay, start, only } = parts;
   const { amount, unit, word } = parts.repeat!;
   const reading = (cron: string, assumed?: string): Reading => ({
     ...{ kind: 'series', cron, zone },
@@ -211,6 +227,13 @@ export function seriesOf(text: string, parts: Parts, context: PhraseContext): Re
   const refuse = (problem: string, choices: readonly string[] = []): never => {
     throw new PhraseError(`"${text}" ${problem}`, choices);
   };
+  const beginOf = (days: Days, daily: DailyTimes): string[] => {
+    if (start !== undefined) {
+      const time = start.time ?? minutesOfDay(daily.groups)[0]! * MINUTE_MS;
+      return [`DTSTART:${ruleTime(start.day + time)}`];
+    }
+    return days.interval === 1 ? [] : [`DTSTART:${ruleTime(firstOf(days, daily, wallOf(now, zone)))}`];
+  };
   const series = (days: Days, assumedDay?: string): Reading => {
     const daily = dailyTimes(text, parts, userHours);
     const assumed =
@@ -218,13 +241,16 @@ export function seriesOf(text: string, parts: Parts, context: PhraseContext): Re
         ? (assumedDay ?? daily.assumed)
         : `${assumedDay.replace(/, because.*/, '')} ${daily.assumed.replace('no time', 'no day or time')}`;
     const cron = days.interval === 1 && days.cron !== undefined ? cronOf(daily, days.cron) : undefined;
-    if (cron !== undefined) return reading(cron, assumed);
+    if (cron !== undefined && start === undefined) return reading(cron, assumed);
     if (days.interval > LONGEST_INTERVAL) return refuse(`must repeat after at most ${LONGEST_INTERVAL} ${unit}s`);
-    const begin = days.interval === 1 ? [] : [`DTSTART:${ruleTime(firstOf(days, daily, wallOf(now, zone)))}`];
+    const begin = beginOf(days, daily);
     const onDays = [
       ...[`FREQ=${days.frequency}`, ...(days.interval === 1 ? [] : [`INTERVAL=${days.interval}`]), ...days.by],
     ];
-    const rules = daily.groups.map(({ minutes, hours }) =>
+    // BYSETPOS counts each time of a day, so it needs a rule for each.
+    const groups = days.by.some((part) => part.startsWith('BYSETPOS=')) ? eachTime(daily.groups) : daily.groups;
+    if (groups.length > MOST_RULES) return refuse(`has more than ${MOST_RULES} times of day; set several alarms`);
+    const rules = groups.map(({ minutes, hours }) =>
       [...onDays, `BYHOUR=${hours.join()}`, `BYMINUTE=${minutes.join()}`, 'BYSECOND=0'].join(';'),
     );
     const rrule = [...begin, ...rules.map((rule) => `RRULE:${rule}`)].join('\n');
@@ -253,25 +279,47 @@ export function seriesOf(text: string, parts: Parts, context: PhraseContext): Re
       return refuse(`fires every ${amount === 1 ? unit : `${amount} ${unit}s`}, so it cannot have a time of the day`);
     if (halfDay !== undefined)
       return refuse('has a part of the day; write its hours, as in "every hour from 8:00 to 12:00"');
-    if (minutePast === undefined && hours === undefined && weekdays.size === 0)
-      return reading(word === 'hourly' ? '@hourly' : `@every ${amount}${EVERY_UNIT[unit]}`);
+    if (start !== undefined || only !== undefined) return refuse('has days or a start, which need "every day"');
+    if (minutesPast.length === 0 && hours === undefined && weekdays.size === 0) {
+      // Without a number, the clock's hours and minutes; with one, a distance from the moment of setting.
+      if (word === 'hourly' || word === 'each hour') return reading('@hourly');
+      return reading(word === 'each minute' ? MINUTELY : `@every ${amount}${EVERY_UNIT[unit]}`);
+    }
     const on = weekdays.size === 0 ? '*' : weekdayField(weekdays);
     if (unit === 'hour') {
+      const past = minutesPast.length === 0 ? '0' : minutesPast.join();
+      if (hourList.length > 0) {
+        if (hours !== undefined || amount > 1) return refuse('names its hours twice; write them once');
+        return reading(`${past} ${hourField(hourList)} * * ${on}`);
+      }
       if (hours === undefined && 24 % amount !== 0)
         return refuse(`must divide a day into equal parts: use 1, 2, 3, 4, 6, 8 or 12 hours`);
       const span = hours === undefined ? '*' : `${hours.from}-${hours.to}`;
-      return reading(`${minutePast ?? 0} ${amount === 1 ? span : `${span}/${amount}`} * * ${on}`);
+      return reading(`${past} ${amount === 1 ? span : `${span}/${amount}`} * * ${on}`);
     }
-    if (unit === 'second' || minutePast !== undefined)
+    if (unit === 'second' || minutesPast.length > 1 || (minutesPast.length > 0 && hours !== undefined))
       return refuse('is not a possible series; hours and days of the week need "every hour" or "every 15 minutes"');
     if (60 % amount !== 0)
       return refuse(`must divide an hour into equal parts: use 1, 2, 3, 4, 5, 6, 10, 12, 15, 20 or 30 minutes`);
-    const minutes = amount === 1 ? '*' : `*/${amount}`;
+    const [past = 0] = minutesPast;
+    if (past >= amount) return refuse(`begins after the first ${amount} minutes of the hour`);
+    const minutes = past > 0 ? `${past}-59/${amount}` : amount === 1 ? '*' : `*/${amount}`;
     if (hours === undefined) return reading(`${minutes} * * * ${on}`);
-    const last = { hour: hours.to - 1, minute: 60 - amount };
+    // `from 9:00 to 17:45` includes the last one; `from 9 to 17` ends before 17:00.
+    const last = { hour: lastMinute === undefined ? hours.to - 1 : hours.to, minute: 60 - amount };
+    if (lastMinute !== undefined && lastMinute !== last.minute)
+      return refuse('does not end with the last one of an hour', [
+        `every ${amount === 1 ? unit : `${amount} ${unit}s`} from ${hours.from}:00 to ${clockText(last)}`,
+      ]);
     const span = hours.from === last.hour ? `${last.hour}` : `${hours.from}-${last.hour}`;
-    return reading(`${minutes} ${span} * * ${on}`, `the last of a day at ${clockText(last)}`);
+    const assumedEnd = lastMinute === undefined ? `the last of a day at ${clockText(last)}` : undefined;
+    return reading(`${minutes} ${span} * * ${on}`, assumedEnd);
   }
+  if (only !== undefined && unit !== 'year' && (only === 'leap years' || (unit !== 'month' && unit !== 'quarter')))
+    return refuse(
+      `has ${only === 'months' ? 'days of months' : 'leap years'} and repeats every ${unit}; omit one of them`,
+    );
+  if (minutesPast.length + hourList.length > 0) return refuse('has minutes of the hour, which need "every hour"');
   const refuseWeekday = (weekday: number) =>
     refuse('has a day of the week and not which one of the month', [
       `first ${WEEKDAYS[weekday]} of every ${unit} at 9:00`,
@@ -314,12 +362,11 @@ export function seriesOf(text: string, parts: Parts, context: PhraseContext): Re
     const days = monthlyDates(dates, interval, months);
     const last = Math.max(...dates);
     // January, April, July and October have 30 days or more.
-    if (last > (isQuarter ? 30 : 28)) {
+    if (only !== 'months' && last > (isQuarter ? 30 : 28)) {
       const daily = dailyTimes(text, parts, userHours);
-      const cron = interval === 1 ? cronOf(daily, days.cron!) : undefined;
       const at = joined(minutesOfDay(daily.groups).map(timeText));
       return refuse(`skips the months without a day ${last}`, [
-        ...(cron === undefined ? [] : [cron]),
+        `${text} in months that have ${dates.length === 1 ? 'it' : 'them'}`,
         `every ${interval === 1 ? unit : `${interval} months`} on the 28th at ${at}`,
         ...(interval === 1 ? [`last day of every ${unit} at ${at}`] : []),
       ]);
@@ -341,9 +388,8 @@ export function seriesOf(text: string, parts: Parts, context: PhraseContext): Re
   if (calendarDay(2024, day.month, day.day) === undefined)
     return refuse(`names a day that ${MONTHS[day.month - 1]} does not have`);
   const days = yearlyDate(day.month, day.day, amount);
-  if (calendarDay(2023, day.month, day.day) === undefined) {
-    const cron = amount === 1 ? cronOf(dailyTimes(text, parts, userHours), days.cron!) : undefined;
-    return refuse('fires only in leap years', cron === undefined ? [] : [cron]);
-  }
+  const isLeapDay = calendarDay(2023, day.month, day.day) === undefined;
+  if (isLeapDay && only !== 'leap years') return refuse('fires only in leap years', [`${text} in leap years`]);
+  if (!isLeapDay && only === 'leap years') return refuse('is a day of every year; omit "in leap years"');
   return series(days);
 }

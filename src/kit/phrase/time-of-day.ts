@@ -79,7 +79,7 @@ export function hourOf({ hour, minute, as, word }: Time, half: HalfDay | undefin
     if (half === 'evening' && hour >= 5 && hour < 12) return later;
     if (half === 'night' && hour >= 8 && hour < 12) return later;
     throw new PhraseError(
-      `${hour} ${half === 'night' ? 'at' : 'in the'} ${half} can be two times; write the day and the hour, as in "2026-12-01 ${two(hour)}:${two(minute)}"`,
+      `${hour} ${half === 'night' ? 'at' : 'in the'} ${half} can be two times; write the day and the hour, as in "december 24 at ${two(hour)}:${two(minute)}"`,
     );
   }
   if (half !== undefined && as !== 'midnight') {

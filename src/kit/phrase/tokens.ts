@@ -14,6 +14,8 @@ function tokensOf(text: string): Token[] {
     .replace(/\bo['’]clock\b/gi, "o'clock")
     .replace(/\b(?:working|business) day(s?)\b/gi, 'workday$1')
     .replace(/\b(?:a )?quarter of an hour\b/gi, '15 minutes')
+    .replace(/\b(?:an? |one )?fortnight\b/gi, '2 weeks')
+    .replace(/\bfortnightly\b/gi, 'every 2 weeks')
     // `2026-12-01T09:00` is a day and a time.
     .replace(/\b(\d{4}-\d\d-\d\d)[tT](\d\d:\d\d)/g, '$1 $2');
   return (plain.match(TOKEN) ?? []).map((token) => ({ text: token, word: token.toLowerCase() }));
@@ -108,8 +110,9 @@ export class Tokens {
     if (!colon && bare === undefined) return undefined;
     const [hour, minute, second] = colon ? colon.slice(1).map((part) => Number(part ?? 0)) : [bare!, 0, 0];
     if (hour! > 23 || minute! > 59 || second! > 59) {
-      const remedy = hour === 24 && minute === 0 ? 'write "midnight"' : 'hours are 0 to 23, minutes 0 to 59';
-      throw new PhraseError(`"${word}" is not a time of day; ${remedy}`);
+      if (hour === 24 && minute === 0)
+        throw new PhraseError(`"${word}" is not a time of day`, ['midnight'], { replaces: new RegExp(word) });
+      throw new PhraseError(`"${word}" is not a time of day; hours are 0 to 23, minutes 0 to 59`);
     }
     this.at++;
     const half = this.word() === 'am' || this.word() === 'pm' ? this.take().word : undefined;

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { compileRule } from '../../../src/chronos/alarm/schedule.ts';
@@ -8,20 +6,9 @@ import { offsetAt } from '../../../src/kit/clock/zone.ts';
 import { readPhrase } from '../../../src/kit/phrase/phrase.ts';
 import { PhraseError, type PhraseHours, type Reading } from '../../../src/kit/phrase/reading.ts';
 import { readingText } from '../../../src/kit/phrase/reading-text.ts';
-import { seriesText } from '../../../src/kit/phrase/series-text.ts';
 import { anyCharacter } from '../../support/random/characters.ts';
 import { rounds } from '../../support/random/random.ts';
-
-/** Five zones: two with daylight saving time, one with half an hour of it in the other season, two without. */
-const ZONES = ['Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'Australia/Lord_Howe', 'UTC'];
-
-/** The instant of an unambiguous wall time of a zone. */
-function instantOf(wall: string, zone: string): number {
-  const utc = Date.parse(`${wall.replace(' ', 'T')}Z`);
-  return [-1, 0, 1]
-    .map((day) => utc - offsetAt(zone, utc + day * 86_400_000))
-    .find((at) => at + offsetAt(zone, at) === utc)!;
-}
+import { instantOf, rows, ZONES } from './table.ts';
 
 /** `2026-11-23 09:00`, `+7200` seconds, a cron expression, rules, or `✗` with the choices. */
 function meaningOf(phrase: string, wallNow: string, zone: string): string {
@@ -51,22 +38,6 @@ function echoOf(phrase: string, wallNow: string, zone: string): string | undefin
     throw thrown;
   }
 }
-
-type Row = { readonly now: string; readonly phrase: string; readonly wanted: string; readonly echo?: string };
-
-/** The table beside this file: phrases by the time of their input, with their meaning. */
-function readTable(): Row[] {
-  const rows: Row[] = [];
-  let now = '';
-  for (const line of readFileSync(join(import.meta.dirname, 'phrases.txt'), 'utf8').split('\n')) {
-    if (line.startsWith('## ')) now = line.slice(3);
-    const [, phrase, wanted, echo] = /^(?!#)(.*?)\s+= (.*?)(?: → (.*))?$/.exec(line) ?? [];
-    if (phrase !== undefined) rows.push({ now, phrase, wanted: wanted!, ...(echo !== undefined && { echo }) });
-  }
-  return rows;
-}
-
-const rows = readTable();
 
 test('the table is long enough', () => {
   assert.ok(rows.length >= 800, `${rows.length} phrases`);
@@ -102,7 +73,8 @@ describe('each echo says how a phrase was read, and what it left open', () => {
 test('rules are accepted by the schedule engine, and a rule that skips begins with the next occurrence', () => {
   for (const zone of ZONES)
     for (const { phrase, now: wallNow, wanted } of rows) {
-      if (!wanted.includes('FREQ=') || wanted.includes(' in ') || phrase.includes('FREQ=')) continue;
+      if (!wanted.includes('FREQ=') || wanted.includes(' in ') || phrase.includes('FREQ=') || / from 20/.test(phrase))
+        continue;
       const now = instantOf(wallNow, zone);
       const [start] = /DTSTART:\S+/.exec(wanted) ?? [];
       const first = compileRule(wanted.replaceAll(' RRULE', '\nRRULE'), zone, now).next(now)!;
@@ -110,23 +82,6 @@ test('rules are accepted by the schedule engine, and a rule that skips begins wi
       const wall = new Date(first + offsetAt(zone, first)).toISOString().replace(/[-:]|\.\d+Z$/g, '');
       if (start !== undefined) assert.equal(`DTSTART:${wall}`, start, phrase);
     }
-});
-
-test('the text of a cron expression, typed as a phrase, is that expression', () => {
-  for (const { wanted } of rows) {
-    const text = /^[\d*]+ /.test(wanted) ? seriesText(wanted) : undefined;
-    if (text === undefined || wanted.includes(' in ')) continue;
-    let reading: Reading;
-    try {
-      reading = readPhrase(text, { now: 0, zone: 'UTC' });
-    } catch (thrown) {
-      // `each Sunday and Saturday`, `on day 1`: the text is for readers.
-      if (thrown instanceof PhraseError) continue;
-      throw thrown;
-    }
-    assert.ok(reading.kind === 'series', text);
-    assert.equal(reading.cron, wanted, text);
-  }
 });
 
 const HOURS: PhraseHours = {
@@ -167,7 +122,7 @@ test('without a zone, only a phrase that needs none is read', () => {
       (thrown) => thrown instanceof PhraseError && thrown.needsZone,
       phrase,
     );
-  assert.throws(() => read('tomorow 9am'), /did you mean "tomorrow"/);
+  assert.throws(() => read('tomorow 9am'), /write "tomorrow 9am"/);
 });
 
 /** Around the hours that clocks skip or repeat: zone, current wall time, phrase, meaning. */
@@ -204,6 +159,13 @@ const CHANGES: readonly (readonly [zone: string, now: string, phrase: string, wa
   ['Asia/Kathmandu', '2027-03-27 12:00', 'in 400 days', '2028-04-30 12:00'],
   // A zone at the end of the phrase takes precedence over the zone of the input.
   ['Europe/Berlin', '2026-11-23 08:00', 'tomorrow 9am UTC', '2026-11-24 10:00'],
+  ['Europe/Berlin', '2026-11-23 08:00', 'Tue 1 Dec 09:00 UTC', '2026-12-01 10:00'],
+  ['Europe/Berlin', '2026-11-23 08:00', 'Tue, 01 Dec 2026 09:00:00 GMT', '2026-12-01 10:00'],
+  // The short name that the user's zone has then.
+  ['Europe/Berlin', '2026-11-23 08:00', 'once, at 2026-12-01 09:00:00 CET', '2026-12-01 09:00'],
+  ['Europe/Berlin', '2027-10-30 12:00', '2027-10-31 02:30 CET', '2027-10-31 02:30'],
+  ['Europe/Berlin', '2026-11-23 08:00', '2026-12-01 09:00:00 CEST', '✗'],
+  ['Asia/Kathmandu', '2026-11-23 08:00', '2026-12-01 09:00:00 UTC+5:45', '2026-12-01 09:00'],
   ['Asia/Kathmandu', '2026-11-23 08:00', '9am Asia/Kolkata', '2026-11-23 09:15'],
   ['Australia/Lord_Howe', '2026-11-23 08:00', 'friday 18:00 America/New_York', '2026-11-28 10:00'],
   ['America/Sao_Paulo', '2026-11-23 08:00', '2026-12-01T09:00:00+01:00', '2026-12-01 05:00'],

@@ -12,13 +12,13 @@ test('the answers to a create and an edit have the reading', async (t) => {
   const ada = await bench.agent('ada');
   const { data } = await ada.call('POST', '/v1/alarms', { body: words('every other monday') });
   assert.deepEqual(data.reading, {
-    text: 'every 2 weeks on Monday at 09:00 in Europe/Berlin (at 09:00, because no time was given)',
+    text: 'every 2 weeks on Monday at 09:00 from 2026-06-22 in Europe/Berlin (at 09:00, because no time was given)',
     timezone: BERLIN,
     next: ['2026-06-22T09:00:00+02:00', '2026-07-06T09:00:00+02:00', '2026-07-20T09:00:00+02:00'],
   });
   assert.equal(data.next_fire_at, '2026-06-22T07:00:00.000Z');
   const edited = await ada.call('PATCH', `/v1/alarms/${data.id}`, { body: { when: 'every other friday at 16:00' } });
-  assert.equal(edited.data.reading?.text, 'every 2 weeks on Friday at 16:00 in Europe/Berlin');
+  assert.equal(edited.data.reading?.text, 'every 2 weeks on Friday at 16:00 from 2026-06-19 in Europe/Berlin');
   assert.deepEqual([edited.data.kind, edited.data.when], ['rrule', 'every other friday at 16:00']);
   const view = await ada.call('GET', `/v1/alarms/${data.id}`);
   assert.equal(view.data.reading, undefined);
