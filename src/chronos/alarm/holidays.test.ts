@@ -62,6 +62,42 @@ test('recurring events cover the days of their occurrences, until the end of the
   assert.throws(() => daysOf('UTC', ['DTSTART:19000101', 'RRULE:FREQ=DAILY']), /cover more than 50000 days/);
 });
 
+test('no time of day reaches the days of an all-day event', () => {
+  const christmas = ['2025-12-25', '2026-12-25', '2027-12-25'];
+  const start = 'DTSTART;VALUE=DATE:20251225';
+  const yearly = 'RRULE:FREQ=YEARLY;COUNT=3';
+  const cases: [lines: string[], days: string[]][] = [
+    [[start, `${yearly};BYMONTH=12;BYMONTHDAY=25;BYHOUR=8`], christmas],
+    [[start, `${yearly};BYHOUR=8,20;BYMINUTE=0,30;BYSECOND=15`], christmas],
+    [[start, `${yearly};BYDAY=TH,FR,SA;BYMONTHDAY=25;BYMONTH=12;BYHOUR=8,9;BYSETPOS=1`], christmas],
+    [[start, 'RRULE:FREQ=YEARLY;BYHOUR=8;UNTIL=20271225T070000Z'], christmas],
+    [[start, 'RRULE:FREQ=YEARLY;UNTIL=20271225T000000'], christmas],
+    [[start, 'RRULE:FREQ=YEARLY;UNTIL=20271224T235959Z'], christmas.slice(0, 2)],
+    [['DTSTART;VALUE=DATE:20251225T093000', yearly], christmas],
+    [[start, yearly, 'EXDATE:20261225T000000Z'], [christmas[0]!, christmas[2]!]],
+    [[start, yearly, 'EXDATE;TZID=Europe/Berlin:20261225T093000,20271225T110000'], [christmas[0]!]],
+    [[start, yearly, 'EXDATE;VALUE=DATE:20251225T093000'], christmas.slice(1)],
+    [[start, 'RDATE:20261225T180000,20271225T230000Z'], christmas],
+    [[start, 'DTEND:20251226T180000'], ['2025-12-25', '2025-12-26']],
+    [[start, 'DTEND:20251225'], ['2025-12-25']],
+    [[start, 'DURATION:PT8H'], ['2025-12-25']],
+    [[start, 'DURATION:PT36H'], ['2025-12-25', '2025-12-26']],
+    [[start, 'DURATION:PT0S', yearly], christmas],
+    [[start, 'RRULE:FREQ=HOURLY;COUNT=30'], ['2025-12-25', '2025-12-26']],
+    [[start, 'RRULE:FREQ=HOURLY;INTERVAL=36;COUNT=3'], ['2025-12-25', '2025-12-26', '2025-12-28']],
+    [[start, 'RRULE:FREQ=MINUTELY;INTERVAL=720;BYHOUR=8;COUNT=3'], ['2025-12-25', '2025-12-26']],
+  ];
+  for (const timezone of ['UTC', 'Europe/Berlin', 'Pacific/Auckland', 'America/Los_Angeles'])
+    for (const [lines, days] of cases) assert.deepEqual(daysOf(timezone, lines), days, `${timezone} ${lines.join(' ')}`);
+  const replaced = [
+    ['UID:a', start, yearly],
+    ['UID:a', 'RECURRENCE-ID;TZID=Europe/Berlin:20261225T000000', 'DTSTART;VALUE=DATE:20261228'],
+  ];
+  assert.deepEqual(daysOf('UTC', ...replaced), ['2025-12-25', '2026-12-28', '2027-12-25']);
+  const days = daysOfEvents(eventsOf([start, 'RRULE:FREQ=HOURLY;INTERVAL=5', 'RDATE:20251230T113000']), 'UTC');
+  assert.ok(days.every(Number.isInteger));
+});
+
 test('a series does not fire on the days of its calendar, and its counts leave them out', () => {
   const office = officeOf(['DTSTART:20260617', 'DTEND:20260619']);
   const noon = { timezone: 'Europe/Berlin', holidays: 'office' };

@@ -106,10 +106,11 @@ export function daysOfEvents(events: readonly CalendarEvent[], timezone: string)
     const instantOf = ({ reading, zone: written }: Moment) =>
       instantOfWall(zoneOf(!start.isDate && written !== undefined && isZone(written) ? written : zone), reading);
     const lengthMs = event.end && !start.isDate ? Math.max(0, instantOf(event.end) - instantOf(start)) : durationMs;
-    const coverFrom = (instant: number) =>
-      start.isDate
-        ? cover(instant / DAY_MS, Math.max(instant, instant + lengthMs - 1) / DAY_MS)
-        : cover(dayAt(timezone, instant), dayAt(timezone, Math.max(instant, instant + lengthMs - 1)));
+    const coverFrom = (instant: number) => {
+      // A rule by hours has occurrences within the day.
+      const day = start.isDate ? Math.floor(instant / DAY_MS) : dayAt(timezone, instant);
+      cover(day, start.isDate ? day + lengthMs / DAY_MS - 1 : dayAt(timezone, Math.max(instant, instant + lengthMs - 1)));
+    };
     const begin = instantOf(start);
     const unzoned = (moment: Moment) => ({ ...moment, zone: moment.zone === 'UTC' ? 'UTC' : undefined });
     const excluded = event.excluded.map(unzoned);

@@ -2,12 +2,15 @@
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 import { type ContentLine, contentLines, isContentLine } from './content-line.ts';
-import { type Moment, parseMoments, type Recurrence, RecurrenceLines } from './recurrence.ts';
+import { dateOf, type Moment, parseMoments, type Recurrence, RecurrenceLines, type Rule } from './recurrence.ts';
 
 const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
 
-/** An event. Its recurrence has a start, which is an occurrence too. */
+/**
+ * An event. Its recurrence has a start, which is an occurrence too. Of an all-day event, each moment is a date and the
+ * duration is whole days.
+ */
 export type CalendarEvent = Recurrence & {
   readonly start: Moment;
   /** The end of the first occurrence, exclusive. */
@@ -30,6 +33,22 @@ function parseDuration(line: ContentLine): number {
   return weeks! * 7 * DAY_MS + days! * DAY_MS + ((hours! * 60 + minutes!) * 60 + seconds!) * SECOND_MS;
 }
 
+/** Section 3.3.10: the parts for a time of day are ignored where DTSTART is a date. */
+const dailyRule = (rule: Rule): Rule => ({
+  ...rule,
+  ...{ bySecond: undefined, byMinute: undefined, byHour: undefined },
+  until: rule.until && dateOf(rule.until),
+});
+
+/** An all-day event without the times of day that its lines have. */
+function allDayEvent({ rules, start, added, excluded, end, durationMs }: CalendarEvent): CalendarEvent {
+  return {
+    ...{ rules: rules.map(dailyRule), added: added.map(dateOf), excluded: excluded.map(dateOf) },
+    ...{ start: dateOf(start), end: end && dateOf(end) },
+    durationMs: Math.max(1, Math.ceil(durationMs / DAY_MS)) * DAY_MS,
+  };
+}
+
 /** The lines of one VEVENT. */
 class EventLines extends RecurrenceLines {
   end: Moment | undefined;
@@ -39,7 +58,9 @@ class EventLines extends RecurrenceLines {
   replaced: Moment | undefined;
   isCancelled = false;
 
-  addLine(line: ContentLine): void {
+  addLine(given: ContentLine): void {
+    const isDate = given.parameters.some(([name, value]) => name === 'VALUE' && value.toUpperCase() === 'DATE');
+    const line = isDate ? { ...given, value: given.value.replace(/T\d{6}Z?/gi, '') } : given;
     try {
       if (line.name === 'DTEND') this.end = parseMoments(line)[0];
       else if (line.name === 'DURATION') this.durationMs = parseDuration(line);
@@ -62,7 +83,8 @@ class EventLines extends RecurrenceLines {
     // An event without an end takes its day, or no time.
     const durationMs = this.durationMs ?? (end ? end.reading - start.reading : start.isDate ? DAY_MS : 0);
     const { rules, added, excluded } = this;
-    return { rules, added, excluded, start, end, durationMs };
+    const event = { rules, added, excluded, start, end, durationMs };
+    return start.isDate ? allDayEvent(event) : event;
   }
 }
 

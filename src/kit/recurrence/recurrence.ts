@@ -9,6 +9,8 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 import { type ContentLine, contentLines, isContentLine } from './content-line.ts';
 
+const DAY_MS = 86_400_000;
+
 export const FREQUENCIES = ['SECONDLY', 'MINUTELY', 'HOURLY', 'DAILY', 'WEEKLY', 'MONTHLY', 'YEARLY'] as const;
 export type Frequency = (typeof FREQUENCIES)[number];
 
@@ -270,6 +272,11 @@ export function parseMoments({
   }
   return value.split(',').map((text) => parseMoment(name, text.trim(), zone));
 }
+
+/** A moment without its time of day. */
+export const dateOf = ({ reading }: Moment): Moment => ({
+  ...{ reading: Math.floor(reading / DAY_MS) * DAY_MS, isDate: true, zone: undefined },
+});
 
 const MOMENT = /^(\d{4})-?(\d\d)-?(\d\d)(?:T(\d\d):?(\d\d):?(\d\d)(Z)?)?$/i;
 
