@@ -74,21 +74,40 @@ test('no time of day reaches the days of an all-day event', () => {
     [[start, 'RRULE:FREQ=YEARLY;UNTIL=20271225T000000'], christmas],
     [[start, 'RRULE:FREQ=YEARLY;UNTIL=20271224T235959Z'], christmas.slice(0, 2)],
     [['DTSTART;VALUE=DATE:20251225T093000', yearly], christmas],
-    [[start, yearly, 'EXDATE:20261225T000000Z'], [christmas[0]!, christmas[2]!]],
+    [
+      [start, yearly, 'EXDATE:20261225T000000Z'],
+      [christmas[0]!, christmas[2]!],
+    ],
     [[start, yearly, 'EXDATE;TZID=Europe/Berlin:20261225T093000,20271225T110000'], [christmas[0]!]],
     [[start, yearly, 'EXDATE;VALUE=DATE:20251225T093000'], christmas.slice(1)],
     [[start, 'RDATE:20261225T180000,20271225T230000Z'], christmas],
-    [[start, 'DTEND:20251226T180000'], ['2025-12-25', '2025-12-26']],
+    [
+      [start, 'DTEND:20251226T180000'],
+      ['2025-12-25', '2025-12-26'],
+    ],
     [[start, 'DTEND:20251225'], ['2025-12-25']],
     [[start, 'DURATION:PT8H'], ['2025-12-25']],
-    [[start, 'DURATION:PT36H'], ['2025-12-25', '2025-12-26']],
+    [
+      [start, 'DURATION:PT36H'],
+      ['2025-12-25', '2025-12-26'],
+    ],
     [[start, 'DURATION:PT0S', yearly], christmas],
-    [[start, 'RRULE:FREQ=HOURLY;COUNT=30'], ['2025-12-25', '2025-12-26']],
-    [[start, 'RRULE:FREQ=HOURLY;INTERVAL=36;COUNT=3'], ['2025-12-25', '2025-12-26', '2025-12-28']],
-    [[start, 'RRULE:FREQ=MINUTELY;INTERVAL=720;BYHOUR=8;COUNT=3'], ['2025-12-25', '2025-12-26']],
+    [
+      [start, 'RRULE:FREQ=HOURLY;COUNT=30'],
+      ['2025-12-25', '2025-12-26'],
+    ],
+    [
+      [start, 'RRULE:FREQ=HOURLY;INTERVAL=36;COUNT=3'],
+      ['2025-12-25', '2025-12-26', '2025-12-28'],
+    ],
+    [
+      [start, 'RRULE:FREQ=MINUTELY;INTERVAL=720;BYHOUR=8;COUNT=3'],
+      ['2025-12-25', '2025-12-26'],
+    ],
   ];
   for (const timezone of ['UTC', 'Europe/Berlin', 'Pacific/Auckland', 'America/Los_Angeles'])
-    for (const [lines, days] of cases) assert.deepEqual(daysOf(timezone, lines), days, `${timezone} ${lines.join(' ')}`);
+    for (const [lines, days] of cases)
+      assert.deepEqual(daysOf(timezone, lines), days, `${timezone} ${lines.join(' ')}`);
   const replaced = [
     ['UID:a', start, yearly],
     ['UID:a', 'RECURRENCE-ID;TZID=Europe/Berlin:20261225T000000', 'DTSTART;VALUE=DATE:20261228'],

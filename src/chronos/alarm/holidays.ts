@@ -109,7 +109,10 @@ export function daysOfEvents(events: readonly CalendarEvent[], timezone: string)
     const coverFrom = (instant: number) => {
       // A rule by hours has occurrences within the day.
       const day = start.isDate ? Math.floor(instant / DAY_MS) : dayAt(timezone, instant);
-      cover(day, start.isDate ? day + lengthMs / DAY_MS - 1 : dayAt(timezone, Math.max(instant, instant + lengthMs - 1)));
+      cover(
+        day,
+        start.isDate ? day + lengthMs / DAY_MS - 1 : dayAt(timezone, Math.max(instant, instant + lengthMs - 1)),
+      );
     };
     const begin = instantOf(start);
     const unzoned = (moment: Moment) => ({ ...moment, zone: moment.zone === 'UTC' ? 'UTC' : undefined });

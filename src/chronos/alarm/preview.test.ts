@@ -35,6 +35,13 @@ test('a preview has the next occurrences, in UTC and in the zone', () => {
   assert.equal(preview({ kind: 'cron', cron_expr: '@daily' }).occurrences.length, 10);
 });
 
+test('a zone that changed its clock in 2026 has the new one, whatever the database of Node', () => {
+  const at = (when: string, timezone: string) => preview({ when, timezone }).occurrences[0]!.at;
+  assert.equal(at('2026-12-01 09:00', 'America/Winnipeg'), '2026-12-01T14:00:00.000Z');
+  assert.equal(at('2026-12-01 09:00', 'America/Inuvik'), '2026-12-01T15:00:00.000Z');
+  assert.equal(at('2026-12-01 09:00', 'America/Havana'), '2026-12-01T13:00:00.000Z');
+});
+
 test('one time is its only occurrence', () => {
   const { kind, text, occurrences, notes } = preview({ when: 'tomorrow 9am', timezone: BERLIN });
   assert.deepEqual([kind, text, notes], ['once', 'Tue 16 Jun 09:00 in Europe/Berlin', []]);

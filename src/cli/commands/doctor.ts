@@ -22,6 +22,7 @@ import {
   checkRunRecord,
   checkSecrets,
   checkStores,
+  checkTimeZones,
   runningHere,
 } from '../doctor/computer.ts';
 import {
@@ -215,6 +216,7 @@ export async function examine(context: CliContext): Promise<{ checks: readonly C
   const running = { up: [] as readonly string[], down: [] as readonly string[] };
   const groups = await Promise.all([
     one('Node', () => checkNode(process.versions.node)),
+    one('time zones', () => checkTimeZones(context.clock.now(), process.versions.tz)),
     one('folders', () => checkFolders(context)),
     one('config.yaml', () => checkConfigFile(context)),
     one('settings', () => checkSettings(context)),

@@ -20,6 +20,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { parseAddress, withoutPassword } from '../../chronos/store/postgres/address.ts';
 import { refuseTransferred } from '../../chronos/store/sqlite/transfer-state.ts';
+import { CORRECTED_TO } from '../../kit/clock/zone-corrections.ts';
 import { readKeyFile } from '../../kit/identity/keys.ts';
 import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { didOf } from '../../wire/did.ts';
@@ -183,6 +184,25 @@ export function checkNode(version: string): Check {
   if (Number(version.split('.')[0]) >= NEEDED_NODE) return { name, status: 'ok', detail: version };
   const remedy = `install Node ${NEEDED_NODE} or newer`;
   return { name, status: 'broken', detail: `${version} is too old`, remedy };
+}
+
+/** A newer database of time zones is published several times a year. */
+const OLD_ZONES_MS = 365 * 86_400_000;
+const UPDATE_ZONES =
+  'update Reveille or Node; or set ICU_TIMEZONE_FILES_DIR, as "reveille docs troubleshooting" describes';
+
+/** @param ofNode the version of Node's database, as in `process.versions.tz` */
+export function checkTimeZones(now: number, ofNode: string | undefined): Check {
+  const name = 'time zones';
+  if (ofNode === undefined) return { name, status: 'broken', detail: 'Node has no time zones', remedy: UPDATE_ZONES };
+  const { version, published } = CORRECTED_TO;
+  const isCorrected = ofNode < version;
+  const detail = isCorrected ? `tzdata ${version}: Node has ${ofNode}, Reveille the later changes` : `tzdata ${ofNode}`;
+  // The name of a version has its year.
+  const at = isCorrected || ofNode === version ? Date.parse(published) : Date.UTC(Number(ofNode.slice(0, 4)) + 1, 0);
+  const days = Math.floor((now - at) / 86_400_000);
+  if (now - at < OLD_ZONES_MS) return { name, status: 'ok', detail };
+  return { name, status: 'warning', detail: `${detail}; it is ${days} days old`, remedy: UPDATE_ZONES };
 }
 
 /**
