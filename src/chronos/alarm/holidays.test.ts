@@ -275,6 +275,18 @@ test('a calendar that goes missing later excludes nothing, and the view says so'
   assert.equal(viewAlarm(edit(state, { holidays: null })).holidays_missing, undefined);
 });
 
+test('a calendar whose last day has passed excludes nothing, and the view says so', () => {
+  const office = officeOf(['DTSTART:20260616', 'DTEND:20260618']);
+  const state = set({ kind: 'cron', cron_expr: '0 12 * * *', timezone: 'Asia/Tokyo', holidays: 'office' }, office);
+  const ended = (at: string) =>
+    viewAlarm(state, { calendars: office, clock: { now: () => Date.parse(at) } }).holidays_ended;
+  assert.equal(ended('2026-06-17T14:59:00Z'), undefined, 'the last minute of its last day in Tokyo');
+  assert.equal(ended('2026-06-17T15:00:00Z'), '2026-06-17');
+  assert.equal(viewAlarm(state, { clock: { now: () => NOW } }).holidays_ended, undefined, 'a missing one has no end');
+  const plain = edit(state, { holidays: null });
+  assert.equal(viewAlarm(plain, { calendars: office, clock: { now: () => NOW * 2 } }).holidays_ended, undefined);
+});
+
 test('a series that has only holidays for ten years never fires', () => {
   const office = officeOf(['DTSTART:20200105', 'RRULE:FREQ=WEEKLY;BYDAY=SU']);
   assert.throws(

@@ -65,6 +65,15 @@ export function withoutHolidays(
 export const isMissingCalendar = (calendar: string, calendars: Calendars): boolean =>
   calendars.daysOf(calendar, 'UTC') === undefined;
 
+/** The last day of a calendar, such as `2026-12-26`, when it has passed: the calendar excludes nothing any more. */
+export function endOfCalendar(
+  calendar: string,
+  { timezone, calendars, now }: { timezone: string; calendars: Pick<Calendars, 'daysOf'>; now: number },
+): string | undefined {
+  const last = calendars.daysOf(calendar, timezone)?.at(-1);
+  return last !== undefined && last < dayAt(timezone, now) ? dateOfDay(last) : undefined;
+}
+
 /** @throws ReveilleError `invalid_request` that lists the installed calendars, when none has the name */
 export function requireCalendar(calendar: string, calendars: Calendars): void {
   const names = calendars.names();

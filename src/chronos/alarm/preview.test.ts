@@ -159,3 +159,14 @@ test('an alarm with events says what it waits for, and when its deadline is', ()
     [[], ['it ends when the alarm that it follows has ended', 'it fires 1 min 30 s after that']],
   );
 });
+
+test('a preview says when the calendar of a series ends before its occurrences do', () => {
+  const day = Math.floor(NOW / DAY_MS) + 2;
+  const calendars: Calendars = { daysOf: () => [day], names: () => ['office'] };
+  const notes = (count: number) =>
+    preview({ kind: 'cron', cron_expr: '0 12 * * *', holidays: 'office', count }, NOW, calendars).notes;
+  const last = new Date(day * DAY_MS).toISOString().slice(0, 10);
+  assert.deepEqual(notes(4), [`the calendar office ends on ${last}: it excludes nothing after that day`]);
+  const later: Calendars = { ...calendars, daysOf: () => [day, day + 400] };
+  assert.deepEqual(preview({ kind: 'cron', cron_expr: '0 12 * * *', holidays: 'office' }, NOW, later).notes, []);
+});

@@ -79,6 +79,23 @@ test('a file that does not parse is refused with line and column, and an unknown
   assert.match(gone.stderr, /no calendar has the name broken; list them with "reveille calendar list"/);
 });
 
+test('an alarm whose calendar has ended says so, and so does the doctor', async () => {
+  await house.run('calendar', 'add', 'past', file(...event('DTSTART;VALUE=DATE:20201224')));
+  const { id } = JSON.parse(
+    await house.run('alarm', 'set', 'x', '--cron', '0 9 * * *', '--holidays', 'past', '--json'),
+  );
+  const line = /calendar +past has ended, its last day was 2020-12-24: it fires on all days/;
+  assert.match(await house.run('alarm', 'show', id), line);
+  const preview = await house.run('alarm', 'preview', '--cron', '0 9 * * *', '--holidays', 'past');
+  assert.match(preview, /the calendar past ends on 2020-12-24: it excludes nothing after that day/);
+  const { stdout } = await house.attempt(['doctor', '--json']);
+  const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; detail: string }[] };
+  const [check] = checks.filter(({ name }) => name === 'calendars');
+  assert.equal(check!.status, 'warning');
+  assert.match(check!.detail, /^past has ended, its last day was 2020-12-24; alarms fire on all days$/);
+  await house.run('calendar', 'remove', 'past');
+});
+
 test('an event that cannot be used is left out, and named', async () => {
   const path = file(
     ...event('DTSTART;VALUE=DATE:20361224', 'RRULE:RSCALE=HEBREW;FREQ=YEARLY', 'SUMMARY:A feast'),

@@ -13,6 +13,7 @@ import { checkApproverKey, checkApprovers } from '../doctor/approvers.ts';
 import { type Check, type CheckStatus, inTime } from '../doctor/check.ts';
 import { checkClients } from '../doctor/clients.ts';
 import {
+  checkCalendars,
   checkClock,
   checkConfigFile,
   checkFolders,
@@ -217,6 +218,7 @@ export async function examine(context: CliContext): Promise<{ checks: readonly C
   const groups = await Promise.all([
     one('Node', () => checkNode(process.versions.node)),
     one('time zones', () => checkTimeZones(context.clock.now(), process.versions.tz)),
+    one('calendars', () => checkCalendars(context)),
     one('folders', () => checkFolders(context)),
     one('config.yaml', () => checkConfigFile(context)),
     one('settings', () => checkSettings(context)),

@@ -12,6 +12,7 @@ import {
 import { conditionText, type NameOfAlarm, waitText } from '../../kit/phrase/condition-text.ts';
 import type { Conditions } from '../../kit/phrase/conditions.ts';
 import { seriesText, shortSeriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
+import { unusedCalendar } from '../../kit/phrase/unused-calendar.ts';
 import { recurrenceText } from '../../kit/recurrence/recurrence-text.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { AlarmCreated, AlarmEdited, AlarmPreview, AlarmView, FireView, HookMade } from '../../wire/alarm.ts';
@@ -338,6 +339,7 @@ export type Beside = { readonly nameOf?: NameOfAlarm; readonly base?: string | u
 /** The output of `alarm show` about the alarm itself, and of `alarm edit`, with the secret that an edit has made. */
 export function renderAlarm(alarm: AlarmEdited, look: Reader, { nameOf, base }: Beside = {}): string[] {
   const { hook } = alarm;
+  const calendar = unusedCalendar(alarm);
   const rows = facts(
     [
       ['status', alarm.in_flight ? `${alarm.status}, firing now` : alarm.status],
@@ -345,7 +347,7 @@ export function renderAlarm(alarm: AlarmEdited, look: Reader, { nameOf, base }: 
       firesRow(alarm, look),
       ['waits', heldBack(alarm)],
       ['schedule', alarm.kind === 'event' ? undefined : schedule(alarm, look)],
-      ['calendar', alarm.holidays_missing && `${oneLine(alarm.holidays!)} is missing: it fires on all days`],
+      ['calendar', calendar && oneLine(calendar)],
       ['backfill', backfillText(alarm, look)],
       ...[...FIRST_ROWS, ...LAST_ROWS].map((name) => fieldRow(alarm, name, look, nameOf)),
       ['address', hook && `${hookAddress(hook, base)} (${senderText(hook)})`],
