@@ -15,7 +15,7 @@ const EXPANDED_UNTIL = Date.UTC(2100, 0, 1);
 const MOST_DAYS = 50_000;
 /** Occurrences of an event: a rule by seconds would have billions. */
 const MOST_OCCURRENCES = 200_000;
-/** Occurrences of all events, also of those that cover no day. */
+/** Occurrences of all events, with the omitted ones. */
 const MOST_WORK = 5 * MOST_OCCURRENCES;
 
 /** The installed calendars. Each daemon has its own. */
