@@ -91,7 +91,7 @@ test('a missing or broken calendar is unknown, logged once, and used when it is 
   await clock.advance(1_000);
   assert.deepEqual(dates('gone'), ['2026-12-25']);
   assert.deepEqual(lookup.names(), ['gone', 'office']);
-  assert.match(listCalendars(folder)[1]!.error!, /^line 2, column 9: a line must have the form/);
+  assert.match(listCalendars(folder)[1]!.error!, /^line 2, column 9: END:VCALENDAR is missing/);
 });
 
 test('what is no file of a usual size is not read', (t) => {

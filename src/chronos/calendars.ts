@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
 import { replaceFile } from '../kit/identity/private-file.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { type CalendarEvent, parseCalendar } from '../kit/recurrence/calendar-file.ts';
+import { type CalendarEvent, type OmittedEvent, parseCalendar } from '../kit/recurrence/calendar-file.ts';
 import { ReveilleError, systemCodeOf, thrownText } from '../wire/errors.ts';
 import { showValue } from '../wire/validate.ts';
 import { type Calendars, dateOfDay, daysOfEvents } from './alarm/holidays.ts';
@@ -14,8 +14,23 @@ const SUFFIX = '.ics';
 const MOST_CHARACTERS = 4 * 1024 * 1024;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-/** The number of days of a calendar, and the first and last one, such as `2026-12-25`. */
-export type CalendarSummary = { name: string; days: number; from?: string; to?: string; error?: string };
+/**
+ * The number of days of a calendar, and the first and last one, such as `2026-12-25`. `problems` has the first events
+ * that cannot be used, of `left_out` in all.
+ */
+export type CalendarSummary = {
+  name: string;
+  days: number;
+  from?: string;
+  to?: string;
+  error?: string;
+  left_out?: number;
+  problems?: string[];
+};
+const MOST_PROBLEMS = 100;
+
+/** The events of a file, and the ones that cannot be used. */
+type Events = ReturnType<typeof parseCalendar>;
 
 /** The folder of the calendars, by the settings of chronosd. */
 export const calendarsFolder = (settings: {
@@ -35,7 +50,7 @@ export function checkCalendarName(name: string): string {
 const pathOf = (folder: string, name: string) => join(folder, `${checkCalendarName(name)}${SUFFIX}`);
 
 /** @throws ReveilleError `invalid_request` with line and column */
-function eventsOf(text: string): CalendarEvent[] {
+function eventsOf(text: string): Events {
   if (text.length > MOST_CHARACTERS)
     throw new ReveilleError(
       'invalid_request',
@@ -45,7 +60,7 @@ function eventsOf(text: string): CalendarEvent[] {
 }
 
 /** @throws ReveilleError `invalid_request` with line and column, or when it is no file or too large */
-function eventsIn(path: string): CalendarEvent[] {
+function eventsIn(path: string): Events {
   const stats = statSync(path);
   // A pipe or a device would never end.
   if (!stats.isFile()) throw new ReveilleError('invalid_request', 'it is no file');
@@ -55,14 +70,27 @@ function eventsIn(path: string): CalendarEvent[] {
   return eventsOf(readFileSync(path, 'utf8'));
 }
 
-function summaryOf(name: string, events: readonly CalendarEvent[]): CalendarSummary {
-  const days = daysOfEvents(events, 'UTC');
+/** `line 12, column 7: this event has no DTSTART ("Office party")` */
+function problemText({ place, problem, summary }: OmittedEvent): string {
+  const named = summary === undefined ? '' : ` (${showValue(summary)})`;
+  return `line ${place.line}, column ${place.column}: ${problem}${named}`;
+}
+
+function summaryOf(name: string, { events, omitted }: Events): CalendarSummary {
+  const problems = [...omitted];
+  const days = daysOfEvents(events, 'UTC', (event) => problems.push(event));
   const [first, last] = [days[0], days.at(-1)];
-  return { name, days: days.length, ...(first !== undefined && { from: dateOfDay(first), to: dateOfDay(last!) }) };
+  return {
+    ...{ name, days: days.length, ...(first !== undefined && { from: dateOfDay(first), to: dateOfDay(last!) }) },
+    ...(problems.length > 0 && {
+      left_out: problems.length,
+      problems: problems.slice(0, MOST_PROBLEMS).map(problemText),
+    }),
+  };
 }
 
 /**
- * Installs a calendar, replacing one with its name.
+ * Installs a calendar, replacing one with its name. Events that cannot be used are left out.
  *
  * @throws ReveilleError `invalid_request` for a file without days, or with line and column for one that does not parse
  */
@@ -72,7 +100,7 @@ export function addCalendar(folder: string, name: string, text: string): Calenda
   if (summary.days === 0)
     throw new ReveilleError(
       'invalid_request',
-      'the file has no events; a calendar needs VEVENT components with DTSTART',
+      summary.problems?.[0] ?? 'the file has no events; a calendar needs VEVENT components with DTSTART',
     );
   mkdirSync(folder, { recursive: true });
   replaceFile(path, text, { mode: 0o644 });
@@ -140,21 +168,30 @@ export function openCalendars(
     return stats === undefined ? '' : `${stats.mtimeMs} ${stats.size} ${stats.ino}`;
   }
 
+  const warnOf = (name: string, omitted: readonly OmittedEvent[]) =>
+    log.warn(
+      { calendar: name, folder, leftOut: omitted.length, problem: problemText(omitted[0]!) },
+      'events of the calendar cannot be used; alarms with it fire on their days too',
+    );
+
   function look(name: string): Read {
     const known = read.get(name);
     const now = clock.monotonic();
     if (known && now - known.lookedAt < LOOK_EVERY_MS) return known;
     const path = join(folder, `${name}${SUFFIX}`);
     let version = '';
-    let events: CalendarEvent[] | undefined;
+    let events: readonly CalendarEvent[] | undefined;
     try {
       version = NAME.test(name) ? versionOf(path) : '';
       if (known && known.version === version) {
         known.lookedAt = now;
         return known;
       }
-      if (version !== '') events = eventsIn(path);
-      else log.warn({ calendar: name, folder }, 'the calendar is missing; alarms with it fire on its days too');
+      if (version !== '') {
+        const { events: usable, omitted } = eventsIn(path);
+        events = usable;
+        if (omitted.length > 0) warnOf(name, omitted);
+      } else log.warn({ calendar: name, folder }, 'the calendar is missing; alarms with it fire on its days too');
     } catch (error) {
       log.warn(
         { calendar: name, folder, err: error },
@@ -173,7 +210,12 @@ export function openCalendars(
       const zone = timezone.toLowerCase();
       if (!days.has(zone)) {
         try {
-          days.set(zone, daysOfEvents(events, timezone));
+          const omitted: OmittedEvent[] = [];
+          days.set(
+            zone,
+            daysOfEvents(events, timezone, (event) => omitted.push(event)),
+          );
+          if (omitted.length > 0) warnOf(name, omitted);
         } catch (error) {
           days.set(zone, undefined);
           log.warn(

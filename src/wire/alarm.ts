@@ -302,6 +302,8 @@ export const alarmViewSchema = z.object({
   starts_at: instantText.optional(),
   /** The calendar of `holidays` is missing or cannot be read, so the series fires on its days too. */
   holidays_missing: z.literal(true).optional(),
+  /** The last day of the calendar of `holidays`, such as `2026-12-26`, when it has passed: nothing is excluded any more. */
+  holidays_ended: z.string().optional(),
   /** The first and the last instant of a backfill that still wait. */
   backfill_left: z.object({ first: instantText, last: instantText }).optional(),
 });

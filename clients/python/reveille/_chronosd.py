@@ -224,6 +224,7 @@ class Alarm(TypedDict):
     hook: NotRequired[AlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
+    holidays_ended: NotRequired[str]
     backfill_left: NotRequired[AlarmBackfillLeft]
 
 
@@ -301,6 +302,7 @@ class PatchAlarmResult(TypedDict):
     hook: NotRequired[CreatedAlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
+    holidays_ended: NotRequired[str]
     backfill_left: NotRequired[AlarmBackfillLeft]
     reading: NotRequired[CreatedAlarmReading]
 
@@ -353,6 +355,7 @@ class TriggeredAlarm(TypedDict):
     hook: NotRequired[AlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
+    holidays_ended: NotRequired[str]
     backfill_left: NotRequired[AlarmBackfillLeft]
     fire_id: str
 
@@ -413,6 +416,7 @@ class BackfillAlarmResult(TypedDict):
     hook: NotRequired[AlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
+    holidays_ended: NotRequired[str]
     backfill_left: NotRequired[AlarmBackfillLeft]
     backfill: BackfillAlarmResultBackfill
 

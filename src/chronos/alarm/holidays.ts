@@ -1,9 +1,10 @@
 /** Calendars of exclusion: the days on which a series does not fire. Pure; the files are read elsewhere. */
 import { dayAt } from '../../kit/clock/wall-clock.ts';
-import { isZone, zoneOf } from '../../kit/clock/zone.ts';
-import type { CalendarEvent } from '../../kit/recurrence/calendar-file.ts';
-import type { Moment } from '../../kit/recurrence/recurrence.ts';
+import { type Zone, zoneOf } from '../../kit/clock/zone.ts';
+import type { CalendarEvent, OmittedEvent } from '../../kit/recurrence/calendar-file.ts';
+import type { Moment, Recurrence, Rule } from '../../kit/recurrence/recurrence.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { zoneOfObservances } from './calendar-zone.ts';
 import { instantOfWall, type Schedule } from './occurrence.ts';
 import { recurrenceSchedule } from './rrule.ts';
 import { withoutDays } from './without-days.ts';
@@ -12,8 +13,10 @@ const DAY_MS = 86_400_000;
 /** An event that recurs without end is expanded until here. */
 const EXPANDED_UNTIL = Date.UTC(2100, 0, 1);
 const MOST_DAYS = 50_000;
-/** Occurrences of all events: a rule by seconds would have billions. */
+/** Occurrences of an event: a rule by seconds would have billions. */
 const MOST_OCCURRENCES = 200_000;
+/** Occurrences of all events, with the omitted ones. */
+const MOST_WORK = 5 * MOST_OCCURRENCES;
 
 /** The installed calendars. Each daemon has its own. */
 export type Calendars = {
@@ -62,6 +65,15 @@ export function withoutHolidays(
 export const isMissingCalendar = (calendar: string, calendars: Calendars): boolean =>
   calendars.daysOf(calendar, 'UTC') === undefined;
 
+/** The last day of a calendar, such as `2026-12-26`, when it has passed: the calendar excludes nothing any more. */
+export function endOfCalendar(
+  calendar: string,
+  { timezone, calendars, now }: { timezone: string; calendars: Pick<Calendars, 'daysOf'>; now: number },
+): string | undefined {
+  const last = calendars.daysOf(calendar, timezone)?.at(-1);
+  return last !== undefined && last < dayAt(timezone, now) ? dateOfDay(last) : undefined;
+}
+
 /** @throws ReveilleError `invalid_request` that lists the installed calendars, when none has the name */
 export function requireCalendar(calendar: string, calendars: Calendars): void {
   const names = calendars.names();
@@ -83,52 +95,111 @@ export function requireCalendar(calendar: string, calendars: Calendars): void {
 /**
  * The days that events cover in a zone: all-day events their dates, others the days that they touch.
  *
- * @throws ReveilleError `invalid_request` for too many days
+ * @param omit called with each event that recurs too often or for too long; it covers no day
+ * @throws ReveilleError `invalid_request` when all events together are too much work
  */
-export function daysOfEvents(events: readonly CalendarEvent[], timezone: string): readonly number[] {
+export function daysOfEvents(
+  events: readonly CalendarEvent[],
+  timezone: string,
+  omit: (event: OmittedEvent) => void = () => {},
+): readonly number[] {
   const days = new Set<number>();
-  let occurrences = 0;
+  let work = 0;
+  for (const event of events) {
+    try {
+      for (const day of daysOfEvent(event, timezone, () => work++)) days.add(day);
+    } catch (error) {
+      if (!(error instanceof ReveilleError)) throw error;
+      omit({ place: event.place, summary: event.summary, problem: error.message });
+    }
+    if (days.size > MOST_DAYS || work > MOST_WORK)
+      throw new ReveilleError(
+        'invalid_request',
+        `the events cover more than ${MOST_DAYS} days or recur more than ${MOST_WORK} times; shorten them or end their rules`,
+      );
+  }
+  return [...days].sort((one, other) => one - other);
+}
+
+/** @param count is called for each occurrence */
+function daysOfEvent(event: CalendarEvent, timezone: string, count: () => void): Set<number> {
+  const { start, rules, added, excluded, exceptions, zones } = event;
+  const zoneNamed = (name: string | undefined): Zone => {
+    const described = name === undefined ? undefined : zones.get(name);
+    return typeof described === 'object' ? zoneOfObservances(described) : zoneOf(name ?? timezone);
+  };
+  const zone = start.isDate ? zoneOf('UTC') : zoneNamed(start.zone);
+  const instantOf = (moment: Moment) =>
+    instantOfWall(
+      moment.zone === undefined || moment.zone === start.zone ? zone : zoneNamed(moment.zone),
+      moment.reading,
+    );
+  /** A moment on the wall clock of the event, on which it recurs. */
+  const wallOf = (moment: Moment): Moment => {
+    const { reading, isDate, zone: named } = moment;
+    if (isDate || named === undefined || named === start.zone) return { reading, isDate, zone: undefined };
+    const instant = instantOf(moment);
+    return { reading: instant + zone.spanAt(instant).offset, isDate, zone: undefined };
+  };
+
+  const days = new Set<number>();
   const cover = (first: number, last: number) => {
     for (let day = first; day <= last; day++) {
       days.add(day);
       if (days.size > MOST_DAYS)
-        throw new ReveilleError(
-          'invalid_request',
-          `the events cover more than ${MOST_DAYS} days; shorten them or end their rules`,
-        );
+        throw new ReveilleError('invalid_request', `it covers more than ${MOST_DAYS} days; end its rule with UNTIL`);
     }
   };
-  for (const event of events) {
-    const { start, durationMs } = event;
-    // Dates are the same in each zone. A zone that is not in the IANA database is read as the one of the series.
-    const named = start.zone !== undefined && isZone(start.zone) ? start.zone : timezone;
-    const zone = start.isDate ? 'UTC' : named;
-    const instantOf = ({ reading, zone: written }: Moment) =>
-      instantOfWall(zoneOf(!start.isDate && written !== undefined && isZone(written) ? written : zone), reading);
-    const lengthMs = event.end && !start.isDate ? Math.max(0, instantOf(event.end) - instantOf(start)) : durationMs;
-    const coverFrom = (instant: number) =>
-      start.isDate
-        ? cover(instant / DAY_MS, Math.max(instant, instant + lengthMs - 1) / DAY_MS)
-        : cover(dayAt(timezone, instant), dayAt(timezone, Math.max(instant, instant + lengthMs - 1)));
-    const begin = instantOf(start);
-    const unzoned = (moment: Moment) => ({ ...moment, zone: moment.zone === 'UTC' ? 'UTC' : undefined });
-    const excluded = event.excluded.map(unzoned);
-    if (!excluded.some((moment) => instantOf({ ...moment, zone: moment.zone ?? start.zone }) === begin))
-      coverFrom(begin);
-    if (event.rules.length === 0 && event.added.length === 0) continue;
-    const recurrence = { rules: event.rules, start: unzoned(start), added: event.added.map(unzoned), excluded };
-    if (begin >= EXPANDED_UNTIL) continue;
-    const series = recurrenceSchedule(recurrence, zone, { text: 'RRULE of an event', anchorMs: begin });
-    // Refuses a rule whose occurrences are too much work to find.
-    void series.shortestIntervalMs;
-    for (let at = series.next(begin - 1); at !== undefined && at < EXPANDED_UNTIL; at = series.next(at)) {
-      if (++occurrences > MOST_OCCURRENCES)
-        throw new ReveilleError(
-          'invalid_request',
-          `the events recur more than ${MOST_OCCURRENCES} times until 2100; end their rules with UNTIL or COUNT`,
-        );
-      coverFrom(at);
-    }
+  const lengthOf = ({ start: begin, end, durationMs }: Pick<CalendarEvent, 'start' | 'end' | 'durationMs'>) =>
+    end === undefined || begin.isDate ? durationMs : Math.max(0, instantOf(end) - instantOf(begin));
+  const ownLength = lengthOf(event);
+  const periods = new Map(
+    added.flatMap((one) => (one.lengthMs === undefined ? [] : [[wallOf(one).reading, one.lengthMs]])),
+  );
+  const changes = event.changes
+    .map(({ from, by }) => ({ from: wallOf(from).reading, by, length: by === undefined ? 0 : lengthOf(by) }))
+    .sort((one, other) => one.from - other.from);
+  const coverFrom = (wall: number) => {
+    const change = changes.findLast(({ from }) => from <= wall);
+    if (change !== undefined && change.by === undefined) return;
+    const isDate = change?.by?.start.isDate ?? start.isDate;
+    const length = change?.length ?? periods.get(wall) ?? ownLength;
+    const moved = change?.by === undefined ? wall : wall + wallOf(change.by.start).reading - change.from;
+    const instant = isDate ? moved : instantOfWall(zone, moved);
+    // A rule by hours has occurrences within the day.
+    const day = isDate ? Math.floor(instant / DAY_MS) : dayAt(timezone, instant);
+    cover(day, isDate ? day + length / DAY_MS - 1 : dayAt(timezone, Math.max(instant, instant + length - 1)));
+  };
+
+  const begin = wallOf(start).reading;
+  const isSingle = rules.length + added.length + excluded.length + exceptions.length === 0;
+  if (isSingle || begin >= EXPANDED_UNTIL) {
+    count();
+    coverFrom(begin);
+    return days;
   }
-  return [...days].sort((one, other) => one - other);
+  const floating = (list: readonly Rule[]) =>
+    list.map((rule) => ({ ...rule, until: rule.until && wallOf(rule.until) }));
+  const series = (recurrence: Omit<Recurrence, 'start'>) =>
+    recurrenceSchedule({ ...recurrence, start: wallOf(start) }, 'UTC', { text: 'RRULE of an event', anchorMs: begin });
+  // The start is an occurrence also where no rule names it.
+  const walls = [start, ...added].map(wallOf);
+  const kept = series({ rules: floating(rules), added: walls, excluded: excluded.map(wallOf) });
+  const exceptional =
+    exceptions.length === 0 ? undefined : series({ rules: floating(exceptions), added: [], excluded: [] });
+  // Refuses a rule whose occurrences are too much work to find.
+  void kept.shortestIntervalMs;
+  void exceptional?.shortestIntervalMs;
+  const first = walls.reduce((least, { reading }) => Math.min(least, reading), begin);
+  let occurrences = 0;
+  for (let at = kept.next(first - 1); at !== undefined && at < EXPANDED_UNTIL; at = kept.next(at)) {
+    count();
+    if (++occurrences > MOST_OCCURRENCES)
+      throw new ReveilleError(
+        'invalid_request',
+        `it recurs more than ${MOST_OCCURRENCES} times until 2100; end its rule with UNTIL or COUNT`,
+      );
+    if (exceptional?.next(at - 1) !== at) coverFrom(at);
+  }
+  return days;
 }

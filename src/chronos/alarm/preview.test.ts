@@ -35,6 +35,13 @@ test('a preview has the next occurrences, in UTC and in the zone', () => {
   assert.equal(preview({ kind: 'cron', cron_expr: '@daily' }).occurrences.length, 10);
 });
 
+test('a zone that changed its clock in 2026 has the new one, whatever the database of Node', () => {
+  const at = (when: string, timezone: string) => preview({ when, timezone }).occurrences[0]!.at;
+  assert.equal(at('2026-12-01 09:00', 'America/Winnipeg'), '2026-12-01T14:00:00.000Z');
+  assert.equal(at('2026-12-01 09:00', 'America/Inuvik'), '2026-12-01T15:00:00.000Z');
+  assert.equal(at('2026-12-01 09:00', 'America/Havana'), '2026-12-01T13:00:00.000Z');
+});
+
 test('one time is its only occurrence', () => {
   const { kind, text, occurrences, notes } = preview({ when: 'tomorrow 9am', timezone: BERLIN });
   assert.deepEqual([kind, text, notes], ['once', 'Tue 16 Jun 09:00 in Europe/Berlin', []]);
@@ -151,4 +158,15 @@ test('an alarm with events says what it waits for, and when its deadline is', ()
     [chain.occurrences, chain.notes],
     [[], ['it ends when the alarm that it follows has ended', 'it fires 1 min 30 s after that']],
   );
+});
+
+test('a preview says when the calendar of a series ends before its occurrences do', () => {
+  const day = Math.floor(NOW / DAY_MS) + 2;
+  const calendars: Calendars = { daysOf: () => [day], names: () => ['office'] };
+  const notes = (count: number) =>
+    preview({ kind: 'cron', cron_expr: '0 12 * * *', holidays: 'office', count }, NOW, calendars).notes;
+  const last = new Date(day * DAY_MS).toISOString().slice(0, 10);
+  assert.deepEqual(notes(4), [`the calendar office ends on ${last}: it excludes nothing after that day`]);
+  const later: Calendars = { ...calendars, daysOf: () => [day, day + 400] };
+  assert.deepEqual(preview({ kind: 'cron', cron_expr: '0 12 * * *', holidays: 'office' }, NOW, later).notes, []);
 });

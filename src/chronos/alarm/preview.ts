@@ -10,7 +10,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Alarm } from './alarm.ts';
 import { type DefinitionLimits, draftAlarm, firstOccurrence } from './definition.ts';
 import { isEvery } from './every.ts';
-import { type Calendars, NO_CALENDARS } from './holidays.ts';
+import { type Calendars, endOfCalendar, NO_CALENDARS } from './holidays.ts';
 import { LAST_INSTANT, type Schedule } from './occurrence.ts';
 import { encodeOptions, optionsOf } from './options.ts';
 import { compileRule, compileSchedule } from './schedule.ts';
@@ -165,6 +165,9 @@ export function previewAlarm(
   const until = found.at(-1) ?? after;
   const excluded = holidays === undefined ? [] : excludedBy(alarm, after, until, calendars);
   const ends = alarm.kind !== 'once' && found.length <= count ? ['the series ends after these'] : [];
+  const ended = holidays === undefined ? undefined : endOfCalendar(holidays, { timezone, calendars, now: until });
+  const unexcluded =
+    ended === undefined ? [] : [`the calendar ${holidays} ends on ${ended}: it excludes nothing after that day`];
   const reading = readingOf(alarm, input.timezone, { now, hours, calendars });
   return {
     kind: alarm.kind,
@@ -175,6 +178,6 @@ export function previewAlarm(
     ...(holidays !== undefined && {
       left_out: excluded.map((at) => previewed(at, `excluded by the calendar ${holidays}`)),
     }),
-    notes: [...notesOf(alarm), ...ends],
+    notes: [...notesOf(alarm), ...unexcluded, ...ends],
   };
 }

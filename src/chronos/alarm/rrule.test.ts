@@ -182,7 +182,7 @@ test('errors name the field, the line, the value and the remedy', () => {
   refused('FREQ=DAILY;BYSETPOS=1', /BYSETPOS selects from the days or times of other parts/);
   refused('FREQ=DAILY;COUNT=2;UNTIL=20270101', /COUNT and UNTIL exclude each other/);
   refused('FREQ=DAILY;FREQ=DAILY', /FREQ occurs twice/);
-  refused('FREQ=DAILY;SKIP=OMIT', /"SKIP=OMIT" is no part of a rule; parts are FREQ, INTERVAL/);
+  refused('FREQ=DAILY;SKIP=FORWARD', /"SKIP=FORWARD" is no part of a rule; parts are FREQ, INTERVAL/);
   refused('FREQ=DAILY;UNTIL=20270230', /UNTIL must be a date and time such as .* \(it is "20270230"\)/);
   refused(
     'DTSTART;TZID=Asia/Tokyo:20260101T100000\nRRULE:FREQ=DAILY',

@@ -1,4 +1,5 @@
 /** The owner's view of an alarm and its attempts (docs/reference/api.md, "chronosd: alarms"). */
+import type { Clock } from '../../kit/clock/clock.ts';
 import { type AlarmView, alarmViewSchema, type FireView } from '../../wire/alarm.ts';
 import { type FieldName, type FieldType, fieldOf, isOption, memberOf } from '../../wire/alarm-fields.ts';
 import { RawJson } from '../../wire/json.ts';
@@ -15,10 +16,11 @@ import {
 } from './alarm.ts';
 import { waitingBackfill } from './backfill.ts';
 import { deadlineOf, eventStateOf, isEventFire, isLook, waitingEvents } from './events.ts';
-import { type Calendars, isMissingCalendar, NO_CALENDARS } from './holidays.ts';
+import { type Calendars, endOfCalendar, isMissingCalendar, NO_CALENDARS } from './holidays.ts';
 import { hookViewOf } from './hook.ts';
 import { LAST_INSTANT } from './occurrence.ts';
 import { type AlarmOptions, optionsOf } from './options.ts';
+import { DEFAULT_TIMEZONE } from './series.ts';
 import { waitsFor } from './waits-for.ts';
 
 /** Omits absent members, so that the JSON omits them too. */
@@ -76,8 +78,12 @@ function withoutSecret(event: AlarmOptions['event']): AlarmOptions['event'] | nu
   return shown;
 }
 
-/** What a view needs besides the alarm: the calendars, and where webhooks reach the alarms from outside. */
-type ViewContext = { readonly calendars?: Calendars | undefined; readonly publicUrl?: string | undefined };
+/** What a view needs besides the alarm: the calendars and the clock, and where webhooks reach the alarms from outside. */
+type ViewContext = {
+  readonly calendars?: Calendars | undefined;
+  readonly clock?: Pick<Clock, 'now'>;
+  readonly publicUrl?: string | undefined;
+};
 
 type Member = { name: string; of: (state: AlarmState, context: ViewContext) => unknown };
 
@@ -94,6 +100,12 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   holidays_missing: ({ alarm }, { calendars = NO_CALENDARS }) => {
     const { holidays } = optionsOf(alarm);
     return holidays !== undefined && isMissingCalendar(holidays, calendars) ? true : null;
+  },
+  holidays_ended: ({ alarm }, { calendars = NO_CALENDARS, clock }) => {
+    const { holidays } = optionsOf(alarm);
+    if (holidays === undefined || clock === undefined || !isOpen(alarm)) return null;
+    const timezone = alarm.timezone ?? DEFAULT_TIMEZONE;
+    return endOfCalendar(holidays, { timezone, calendars, now: clock.now() }) ?? null;
   },
   backfill_left: ({ alarm }) => {
     const waits = waitingBackfill(alarm);

@@ -79,6 +79,42 @@ test('a file that does not parse is refused with line and column, and an unknown
   assert.match(gone.stderr, /no calendar has the name broken; list them with "reveille calendar list"/);
 });
 
+test('an alarm whose calendar has ended says so, and so does the doctor', async () => {
+  await house.run('calendar', 'add', 'past', file(...event('DTSTART;VALUE=DATE:20201224')));
+  const { id } = JSON.parse(
+    await house.run('alarm', 'set', 'x', '--cron', '0 9 * * *', '--holidays', 'past', '--json'),
+  );
+  const line = /calendar +past has ended, its last day was 2020-12-24: it fires on all days/;
+  assert.match(await house.run('alarm', 'show', id), line);
+  const preview = await house.run('alarm', 'preview', '--cron', '0 9 * * *', '--holidays', 'past');
+  assert.match(preview, /the calendar past ends on 2020-12-24: it excludes nothing after that day/);
+  const { stdout } = await house.attempt(['doctor', '--json']);
+  const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; detail: string }[] };
+  const [check] = checks.filter(({ name }) => name === 'calendars');
+  assert.equal(check!.status, 'warning');
+  assert.match(check!.detail, /^past has ended, its last day was 2020-12-24; alarms fire on all days$/);
+  await house.run('calendar', 'remove', 'past');
+});
+
+test('an event that cannot be used is left out, and named', async () => {
+  const path = file(
+    ...event('DTSTART;VALUE=DATE:20361224', 'RRULE:RSCALE=HEBREW;FREQ=YEARLY', 'SUMMARY:A feast'),
+    ...event('DTSTART;VALUE=DATE:20361225', 'RRULE;X-ANY=THING:FREQ=DAILY;COUNT=2'),
+    ...event('DTSTART:20361201T100000Z', 'RRULE:FREQ=SECONDLY'),
+  );
+  const added = await house.run('calendar', 'add', 'mixed', path);
+  assert.match(added, /^Added calendar mixed: 2 days, 2036-12-25 to 2036-12-26\n {2}left out 2 events; alarms fire on/);
+  assert.match(added, /\n {4}line 4, column 7: "RSCALE=HEBREW" is no part of a rule; .* \("A feast"\)\n/);
+  assert.match(added, /\n {4}line 11, column 7: it recurs more than 200000 times until 2100; end its rule/);
+  const { left_out, problems } = JSON.parse(await house.run('calendar', 'add', 'mixed', path, '--json'));
+  assert.deepEqual([left_out, problems.length], [2, 2]);
+  assert.match(await house.run('calendar', 'list'), /mixed +2 +2036-12-25 +2036-12-26 \(2 events left out\)/);
+  await house.run('calendar', 'remove', 'mixed');
+  const nothing = file(...event('DTSTART;VALUE=DATE:20361224', 'RRULE:FREQ=DAILY;COUNT=0'));
+  const refused = await house.attempt(['calendar', 'add', 'mixed', nothing]);
+  assert.match(refused.stderr, /holidays\.ics, line 4, column 7: COUNT must be a whole number from 1/);
+});
+
 test('chronosd gives the days of a calendar, from yesterday on, to programs elsewhere', async () => {
   const path = file(
     ...event('DTSTART;VALUE=DATE:20200101'),

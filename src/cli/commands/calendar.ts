@@ -14,6 +14,16 @@ import { readerOf } from '../screens/reader.ts';
 const rangeOf = ({ days, from, to }: CalendarSummary) =>
   days === 0 ? 'no days' : `${counted(days, 'day')}, ${from} to ${to}`;
 
+const SHOWN_PROBLEMS = 10;
+
+/** The events that cannot be used. */
+function leftOutLines({ left_out = 0, problems = [] }: CalendarSummary): string[] {
+  if (left_out === 0) return [];
+  const shown = problems.slice(0, SHOWN_PROBLEMS).map((problem) => `    ${oneLine(problem)}`);
+  const more = left_out > shown.length ? [`    and ${left_out - shown.length} more`] : [];
+  return [`  left out ${counted(left_out, 'event')}; alarms fire on their days:`, ...shown, ...more];
+}
+
 export async function calendarAdd(context: CliContext, name: string, file: string): Promise<void> {
   const text = fileFlag('the file', file);
   let summary: CalendarSummary;
@@ -25,6 +35,7 @@ export async function calendarAdd(context: CliContext, name: string, file: strin
   }
   context.out.result(summary, [
     `Added calendar ${name}: ${rangeOf(summary)}`,
+    ...leftOutLines(summary),
     `  use it with: reveille alarm set … --holidays ${name}`,
   ]);
 }
@@ -33,11 +44,11 @@ export async function calendarList(context: CliContext): Promise<void> {
   const calendars = listCalendars(calendarsFolderOf(context));
   context.out.list(calendars, () => {
     if (calendars.length === 0) return ['No calendars; add one with: reveille calendar add <name> <file>'];
-    const rows = calendars.map(({ name, days, from = '', to = '', error }) => [
+    const rows = calendars.map(({ name, days, from = '', to = '', error, left_out }) => [
       name,
       error === undefined ? String(days) : 'unusable',
       from,
-      error === undefined ? to : oneLine(error),
+      error !== undefined ? oneLine(error) : left_out ? `${to} (${counted(left_out, 'event')} left out)` : to,
     ]);
     return table(['CALENDAR', 'DAYS', 'FIRST', 'LAST'], rows, readerOf(context));
   });

@@ -14,7 +14,7 @@ import { openDatabase } from '../../kit/sqlite/open.ts';
 import { VERSION } from '../../wire/version.ts';
 import { aheadBy } from '../access/unreachable.ts';
 import type { Check } from '../doctor/check.ts';
-import { checkClock, checkNode } from '../doctor/computer.ts';
+import { checkClock, checkNode, checkTimeZones } from '../doctor/computer.ts';
 import { isolationCheck } from '../doctor/disabled.ts';
 import { renderChecks } from './doctor.ts';
 
@@ -54,6 +54,20 @@ test('an old Node, a clock in the past and clocks that disagree are found', () =
   assert.equal(ahead.status, 'warning');
   assert.match(ahead.detail, /chronosd's is 90 s ahead of this one/);
   assert.match(checkClock(now, { second: now, aheadMs: -5000 }).detail, /5 s behind/);
+});
+
+test('the time zones in use are named, with their age when they are old', () => {
+  const at = Date.parse('2026-11-28T12:00:00Z');
+  assert.deepEqual(checkTimeZones(at, '2026c'), {
+    ...{ name: 'time zones', status: 'ok', detail: 'tzdata 2026f: Node has 2026c, Reveille the later changes' },
+  });
+  assert.equal(checkTimeZones(at, '2026f').detail, 'tzdata 2026f');
+  assert.equal(checkTimeZones(Date.parse('2028-06-01'), '2027b').status, 'ok');
+  const old = checkTimeZones(Date.parse('2028-06-01'), '2026c');
+  assert.equal(old.status, 'warning');
+  assert.match(old.detail, /Reveille the later changes; it is 581 days old$/);
+  assert.match(old.remedy!, /^update Reveille or Node; or set ICU_TIMEZONE_FILES_DIR/);
+  assert.equal(checkTimeZones(at, undefined).status, 'broken');
 });
 
 test('the difference of two clocks is the part that the seconds of a Date header cannot explain', () => {

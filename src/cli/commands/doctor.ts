@@ -13,6 +13,7 @@ import { checkApproverKey, checkApprovers } from '../doctor/approvers.ts';
 import { type Check, type CheckStatus, inTime } from '../doctor/check.ts';
 import { checkClients } from '../doctor/clients.ts';
 import {
+  checkCalendars,
   checkClock,
   checkConfigFile,
   checkFolders,
@@ -22,6 +23,7 @@ import {
   checkRunRecord,
   checkSecrets,
   checkStores,
+  checkTimeZones,
   runningHere,
 } from '../doctor/computer.ts';
 import {
@@ -215,6 +217,8 @@ export async function examine(context: CliContext): Promise<{ checks: readonly C
   const running = { up: [] as readonly string[], down: [] as readonly string[] };
   const groups = await Promise.all([
     one('Node', () => checkNode(process.versions.node)),
+    one('time zones', () => checkTimeZones(context.clock.now(), process.versions.tz)),
+    one('calendars', () => checkCalendars(context)),
     one('folders', () => checkFolders(context)),
     one('config.yaml', () => checkConfigFile(context)),
     one('settings', () => checkSettings(context)),

@@ -17,13 +17,16 @@ import {
 } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { type CalendarSummary, listCalendars } from '../../chronos/calendars.ts';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { parseAddress, withoutPassword } from '../../chronos/store/postgres/address.ts';
 import { refuseTransferred } from '../../chronos/store/sqlite/transfer-state.ts';
+import { CORRECTED_TO } from '../../kit/clock/zone-corrections.ts';
 import { readKeyFile } from '../../kit/identity/keys.ts';
 import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { didOf } from '../../wire/did.ts';
 import { ReveilleError, thrownText } from '../../wire/errors.ts';
+import { calendarsFolderOf } from '../access/calendars.ts';
 import { keyFileOf, labelOf } from '../access/chronos.ts';
 import { orUndefined, type ServerTime } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
@@ -183,6 +186,46 @@ export function checkNode(version: string): Check {
   if (Number(version.split('.')[0]) >= NEEDED_NODE) return { name, status: 'ok', detail: version };
   const remedy = `install Node ${NEEDED_NODE} or newer`;
   return { name, status: 'broken', detail: `${version} is too old`, remedy };
+}
+
+/** A newer database of time zones is published several times a year. */
+const OLD_ZONES_MS = 365 * 86_400_000;
+const UPDATE_ZONES =
+  'update Reveille or Node; or set ICU_TIMEZONE_FILES_DIR, as "reveille docs troubleshooting" describes';
+
+/** @param ofNode the version of Node's database, as in `process.versions.tz` */
+export function checkTimeZones(now: number, ofNode: string | undefined): Check {
+  const name = 'time zones';
+  if (ofNode === undefined) return { name, status: 'broken', detail: 'Node has no time zones', remedy: UPDATE_ZONES };
+  const { version, published } = CORRECTED_TO;
+  const isCorrected = ofNode < version;
+  const detail = isCorrected ? `tzdata ${version}: Node has ${ofNode}, Reveille the later changes` : `tzdata ${ofNode}`;
+  // The name of a version has its year.
+  const at = isCorrected || ofNode === version ? Date.parse(published) : Date.UTC(Number(ofNode.slice(0, 4)) + 1, 0);
+  const days = Math.floor((now - at) / 86_400_000);
+  if (now - at < OLD_ZONES_MS) return { name, status: 'ok', detail };
+  return { name, status: 'warning', detail: `${detail}; it is ${days} days old`, remedy: UPDATE_ZONES };
+}
+
+/** Calendars that exclude nothing, because their file cannot be used or their last day has passed. */
+export function checkCalendars(context: CliContext): Check[] {
+  const name = 'calendars';
+  let calendars: CalendarSummary[];
+  try {
+    calendars = listCalendars(calendarsFolderOf(context));
+  } catch (thrown) {
+    return [{ name, status: 'warning', detail: `they cannot be read: ${thrownText(thrown)}` }];
+  }
+  const yesterday = new Date(context.clock.now() - 86_400_000).toISOString().slice(0, 10);
+  const idle = calendars.flatMap(({ name: calendar, to, error }): Check[] => {
+    const isIdle = error !== undefined || to === undefined || to < yesterday;
+    const why = error ?? (to === undefined ? 'has no days' : `has ended, its last day was ${to}`);
+    const remedy = `replace it: reveille calendar add ${calendar} <file>`;
+    const detail = `${calendar} ${error === undefined ? why : `cannot be used: ${why}`}; alarms fire on all days`;
+    return isIdle ? [{ name, status: 'warning', detail, remedy }] : [];
+  });
+  if (idle.length > 0 || calendars.length === 0) return idle;
+  return [{ name, status: 'ok', detail: counted(calendars.length, 'calendar') }];
 }
 
 /**

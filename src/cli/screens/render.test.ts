@@ -104,6 +104,8 @@ test('a rule has words where it is simple, and a missing calendar is named', () 
   const lines = renderAlarm({ ...rule, holidays: 'office', holidays_missing: true }, look).join('\n');
   assert.match(lines, /schedule +every 2 weeks on Monday at 10:00 from 2026-06-15, in UTC/);
   assert.match(lines, /calendar +office is missing: it fires on all days/);
+  const ended = renderAlarm({ ...rule, holidays: 'office', holidays_ended: '2026-12-26' }, look).join('\n');
+  assert.match(ended, /calendar +office has ended, its last day was 2026-12-26: it fires on all days/);
   const list = renderAlarms([rule], everything, look).join('\n');
   assert.match(list, /every 2 weeks on Monday at 10:00 from 2026-06-15, in UTC$/m);
   assert.doesNotMatch(list, /FREQ/, 'the words are enough');

@@ -14,6 +14,7 @@ import type { Conditions } from '../../kit/phrase/conditions.ts';
 import type { Repetition } from '../../kit/phrase/reading.ts';
 import { repetitionText, shortRepetitionText } from '../../kit/phrase/reading-text.ts';
 import { usesWallClock } from '../../kit/phrase/series-text.ts';
+import { unusedCalendar } from '../../kit/phrase/unused-calendar.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { AlarmCreated, AlarmEdited, AlarmPreview, AlarmView, FireView, HookMade } from '../../wire/alarm.ts';
 import { type FieldsWith, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
@@ -343,6 +344,7 @@ export type Beside = { readonly nameOf?: NameOfAlarm; readonly base?: string | u
 /** The output of `alarm show` about the alarm itself, and of `alarm edit`, with the secret that an edit has made. */
 export function renderAlarm(alarm: AlarmEdited, look: Reader, { nameOf, base }: Beside = {}): string[] {
   const { hook } = alarm;
+  const calendar = unusedCalendar(alarm);
   const rows = facts(
     [
       ['status', alarm.in_flight ? `${alarm.status}, firing now` : alarm.status],
@@ -350,7 +352,7 @@ export function renderAlarm(alarm: AlarmEdited, look: Reader, { nameOf, base }: 
       firesRow(alarm, look),
       ['waits', heldBack(alarm)],
       ['schedule', alarm.kind === 'event' ? undefined : schedule(alarm, look)],
-      ['calendar', alarm.holidays_missing && `${oneLine(alarm.holidays!)} is missing: it fires on all days`],
+      ['calendar', calendar && oneLine(calendar)],
       ['backfill', backfillText(alarm, look)],
       ...[...FIRST_ROWS, ...LAST_ROWS].map((name) => fieldRow(alarm, name, look, nameOf)),
       ['address', hook && `${hookAddress(hook, base)} (${senderText(hook)})`],

@@ -5,6 +5,7 @@ import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { conditionText, type NameOfAlarm } from '../../kit/phrase/condition-text.ts';
 import { usesWallClock } from '../../kit/phrase/series-text.ts';
+import { unusedCalendar } from '../../kit/phrase/unused-calendar.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { type FieldsWith, fieldOf, OWNER_FIELDS, ordered } from '../../wire/alarm-fields.ts';
 import type { ObjectField } from '../../wire/conditions.ts';
@@ -113,10 +114,11 @@ function facts(alarm: AlarmView, { backend, here, origin }: RequestContext, name
       : alarm.fire_count > 0
         ? String(alarm.fire_count)
         : undefined;
+  const calendar = unusedCalendar(alarm);
   return html`<dl class="facts">
 ${fact('Next fire', html`${fireTime(alarm, here)}${then}${alarm.kind === 'event' && next !== undefined ? `, ${whyItFires(alarm)}` : NOTHING}`)}
 ${alarm.kind === 'event' ? NOTHING : fact('Schedule', html`${scheduleText(alarm, here)}${written !== undefined && usesWallClock(written) ? html` <code class="dim">${shown(written)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
-${fact('Calendar', alarm.holidays_missing ? html`<span class="trouble">${shown(alarm.holidays!)} is missing: fires on all days</span>` : undefined)}
+${fact('Calendar', calendar === undefined ? undefined : html`<span class="trouble">${shown(calendar)}</span>`)}
 ${fact('Backfill', backfillText(alarm, here))}
 ${fact('Created by', alarm.set_by ? shown(setByText(alarm.set_by)) : 'the agent')}
 ${fact('Created', time(alarm.created_at, here))}

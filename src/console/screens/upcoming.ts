@@ -4,6 +4,7 @@ import type { ChronosClient } from '../../chronos/client.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { dayAt, wallReading } from '../../kit/clock/wall-clock.ts';
 import { conditionText, type NameOfAlarm } from '../../kit/phrase/condition-text.ts';
+import { unusedCalendar } from '../../kit/phrase/unused-calendar.ts';
 import { type AlarmView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { type Budget, spendingLimits } from '../../wire/budget.ts';
 import {
@@ -177,12 +178,11 @@ function conflictLines({ count, conflicts }: AlarmDay, here: LocalContext): Html
 function asides({ alarm }: AlarmDay, here: LocalContext): Html[] {
   const rare = rareTexts(alarm);
   const backfill = backfillText(alarm, here);
+  const calendar = unusedCalendar(alarm);
   return [
     rare.length === 0 ? NOTHING : html`<p class="aside">${shown(rare.join(' · '))}</p>`,
     backfill === undefined ? NOTHING : html`<p class="aside">backfill ${backfill}</p>`,
-    alarm.holidays_missing
-      ? html`<p class="trouble">The calendar ${shown(alarm.holidays!)} is missing: fires on all days</p>`
-      : NOTHING,
+    calendar === undefined ? NOTHING : html`<p class="trouble">The calendar ${shown(calendar)}</p>`,
   ];
 }
 

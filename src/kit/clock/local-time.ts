@@ -1,6 +1,8 @@
 /** Instants formatted for a person at this machine: in a time zone, and relative to now. */
 import { formatDuration } from './duration.ts';
 import { formatWithOffset } from './wall-clock.ts';
+import { offsetAt } from './zone.ts';
+import { correctionsOf } from './zone-corrections.ts';
 
 /** The reader's time and zone. `zone` is an IANA name. */
 export type LocalContext = { now: number; zone: string };
@@ -8,8 +10,20 @@ export type LocalContext = { now: number; zone: string };
 /** Each English locale has short names only for its own zones: CEST, EDT and AEST each need another locale. */
 const NAMING_LOCALES = ['en-GB', 'en-US', 'en-AU'] as const;
 
+/** `UTC-5`, `UTC+5:45` */
+function offsetName(offsetMs: number): string {
+  const minutes = Math.abs(offsetMs) / 60_000;
+  const rest = minutes % 60 === 0 ? '' : `:${String(minutes % 60).padStart(2, '0')}`;
+  return `UTC${offsetMs < 0 ? '-' : '+'}${Math.floor(minutes / 60)}${rest}`;
+}
+
 /** The short name of a zone at an instant: `CEST`, or `UTC+5:45` if English has no name for it. */
 export function zoneName(epochMs: number, zone: string): string {
+  // The name from a database that is too old may be that of another offset.
+  const isCorrected = correctionsOf(zone, process.versions.tz).some(
+    ({ from, until, keeps }) => typeof keeps === 'number' && from <= epochMs && epochMs < until,
+  );
+  if (isCorrected) return offsetName(offsetAt(zone, epochMs));
   const names = NAMING_LOCALES.map((locale) => {
     const parts = new Intl.DateTimeFormat(locale, { timeZone: zone, timeZoneName: 'short' }).formatToParts(epochMs);
     return parts.find(({ type }) => type === 'timeZoneName')?.value ?? 'UTC';

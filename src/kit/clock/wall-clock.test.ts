@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { Temporal } from 'temporal-polyfill';
+import { zonesOfIntl } from './testing/zones-of-intl.ts';
 import { dayAt, dayBeganAt, formatWithOffset, nextDayAfter, wallReading } from './wall-clock.ts';
 
 const instant = (text: string) => Date.parse(text);
@@ -20,7 +21,7 @@ test('days agree with Temporal in many zones, around clock changes', () => {
     'UTC',
     'Europe/Berlin',
     'Africa/Cairo',
-    'America/Havana',
+    'Atlantic/Azores',
     'Australia/Lord_Howe',
     'Asia/Kathmandu',
     'America/Santiago',
@@ -91,7 +92,7 @@ test('an instant is formatted with the offset of its zone', () => {
 });
 
 test('the wall clock agrees with Temporal in every zone', () => {
-  const zones = fc.constantFrom(...Intl.supportedValuesOf('timeZone'));
+  const zones = fc.constantFrom(...zonesOfIntl());
   // On that day, Monrovia was the last zone to give up an offset with seconds, which RFC 3339 cannot express.
   const instants = fc.integer({ min: instant('1972-01-08T00:00:00Z'), max: instant('2040-01-01T00:00:00Z') });
   fc.assert(

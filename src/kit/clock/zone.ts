@@ -3,6 +3,7 @@ import { realpathSync } from 'node:fs';
 import { editDistance } from '../../wire/edit-distance.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
+import { correctionsOf } from './zone-corrections.ts';
 
 const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
@@ -61,33 +62,54 @@ function readOffset(format: Intl.DateTimeFormat, instant: number): number {
   return sign === '-' ? -size : size;
 }
 
+/** The offset of a zone at an instant, in milliseconds. */
+type OffsetReader = (instant: number) => number;
+
+/**
+ * Reads the offsets of a zone from `Intl`, corrected where its database is too old.
+ *
+ * @param version of that database
+ */
+export function offsetReader(timezone: string, version = process.versions.tz): OffsetReader {
+  const format = offsetFormat(timezone);
+  const corrections = correctionsOf(timezone, version).map(({ from, until, keeps }) => {
+    const other = typeof keeps === 'string' ? offsetFormat(keeps) : undefined;
+    return { from, until, offsetAt: (instant: number) => (other ? readOffset(other, instant) : Number(keeps)) };
+  });
+  return (instant) =>
+    corrections.find(({ from, until }) => from <= instant && instant < until)?.offsetAt(instant) ??
+    readOffset(format, instant);
+}
+
 /** The first instant in `(before, after]`, to the second, at which the offset differs from the one at `before`. */
-function changeBetween(format: Intl.DateTimeFormat, before: number, after: number): number {
-  const offset = readOffset(format, before);
+function changeBetween(read: OffsetReader, before: number, after: number): number {
+  const offset = read(before);
   let low = before / SECOND_MS;
   let high = after / SECOND_MS;
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
-    if (readOffset(format, middle * SECOND_MS) === offset) low = middle;
+    if (read(middle * SECOND_MS) === offset) low = middle;
     else high = middle;
   }
   return high * SECOND_MS;
 }
 
 function spansOfPiece(timezone: string, piece: number): Span[] {
+  // Rules of long ago are expanded in UTC; reading offsets through centuries takes seconds.
+  if (/^UTC$/i.test(timezone)) return [{ start: piece * PIECE_MS, end: (piece + 1) * PIECE_MS, offset: 0 }];
   // Created for every piece: formats use much memory to keep, and few are created a year.
-  const format = offsetFormat(timezone);
+  const read = offsetReader(timezone);
   const spans: Span[] = [];
   const end = (piece + 1) * PIECE_MS;
   let start = piece * PIECE_MS;
-  let offset = readOffset(format, start);
+  let offset = read(start);
   for (let day = start; day < end; day += DAY_MS) {
-    const offsetNextDay = readOffset(format, day + DAY_MS);
+    const offsetNextDay = read(day + DAY_MS);
     while (offset !== offsetNextDay) {
-      const change = changeBetween(format, Math.max(start, day), day + DAY_MS);
+      const change = changeBetween(read, Math.max(start, day), day + DAY_MS);
       spans.push({ start, end: change, offset });
       start = change;
-      offset = readOffset(format, change);
+      offset = read(change);
     }
   }
   if (start < end) spans.push({ start, end, offset });

@@ -13,16 +13,17 @@ export type ContentLine = {
 };
 
 const NAME = /^[A-Za-z0-9-]+/;
-const PARAMETER = /^;([A-Za-z0-9-]+)=("[^"]*"|[^";:,]*)((?:,(?:"[^"]*"|[^";:,]*))*)/;
+const PARAMETER = /;([A-Za-z0-9-]+)=("[^"]*"|[^";:,]*)((?:,(?:"[^"]*"|[^";:,]*))*)/y;
 
-/** The text of a content line is no content line. `offset` is where it fails. */
-export type NoContentLine = { readonly line: number; readonly column: number };
+/** A line of another form, and where it fails. */
+export type NoContentLine = { readonly line: number; readonly column: number; readonly text: string };
 
 export const isContentLine = (read: ContentLine | NoContentLine): read is ContentLine => 'name' in read;
 
 /** Reads the lines of a text; empty ones are omitted. */
 export function* contentLines(text: string): Generator<ContentLine | NoContentLine> {
-  const physical = text.split(/\r?\n/);
+  // Some programs write CR CR LF, or CR alone.
+  const physical = text.split(/\r*\n|\r/);
   for (let index = 0; index < physical.length; ) {
     const line = index + 1;
     let unfolded = physical[index++]!;
@@ -35,10 +36,11 @@ function readLine(text: string, line: number): ContentLine | NoContentLine {
   const name = NAME.exec(text)?.[0] ?? '';
   const parameters: [string, string][] = [];
   let at = name.length;
-  for (let match = PARAMETER.exec(text.slice(at)); match; match = PARAMETER.exec(text.slice(at))) {
+  PARAMETER.lastIndex = at;
+  for (let match = PARAMETER.exec(text); match; match = PARAMETER.exec(text)) {
     parameters.push([match[1]!.toUpperCase(), match[2]!.replace(/^"(.*)"$/s, '$1')]);
     at += match[0].length;
   }
-  if (name === '' || text[at] !== ':') return { line, column: at + 1 };
+  if (name === '' || text[at] !== ':') return { line, column: at + 1, text };
   return { name: name.toUpperCase(), parameters, value: text.slice(at + 1).trim(), line, column: at + 2 };
 }

@@ -9,6 +9,9 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 import { type ContentLine, contentLines, isContentLine } from './content-line.ts';
 
+const SECOND_MS = 1_000;
+const DAY_MS = 86_400_000;
+
 export const FREQUENCIES = ['SECONDLY', 'MINUTELY', 'HOURLY', 'DAILY', 'WEEKLY', 'MONTHLY', 'YEARLY'] as const;
 export type Frequency = (typeof FREQUENCIES)[number];
 
@@ -22,6 +25,8 @@ export type Moment = {
   readonly isDate: boolean;
   /** The zone of the reading: `UTC` for a `Z`, the value of TZID, `undefined` for the zone of the series. */
   readonly zone: string | undefined;
+  /** The length of a period. */
+  readonly lengthMs?: number;
 };
 
 /** A weekday, Monday 0. `nth` is its number within the month or year, from the end if negative; 0 means each. */
@@ -90,6 +95,9 @@ const NUMBER_PARTS: Readonly<Record<string, NumberPart>> = {
   BYSETPOS: { member: 'bySetPos', least: 1, most: 366, isSigned: true, notFor: [] },
 };
 
+/** Parts of RFC 7529 with the values that change nothing. */
+const NEUTRAL_PARTS: Readonly<Record<string, string>> = { RSCALE: 'GREGORIAN', SKIP: 'OMIT' };
+
 const PART_NAMES = ['FREQ', 'INTERVAL', 'COUNT', 'UNTIL', 'WKST', 'BYDAY', ...Object.keys(NUMBER_PARTS)];
 const LINE_NAMES = ['RRULE', 'DTSTART', 'RDATE', 'EXDATE'];
 
@@ -137,9 +145,8 @@ export class RecurrenceLines implements Recurrence {
   add({ name, parameters, value }: ContentLine): boolean {
     switch (name) {
       case 'RRULE':
-        if (parameters.length > 0) refuse(`RRULE takes no parameters, remove ${parameters[0]![0]}`);
         if (this.rules.length === MOST_RULES) refuse(`at most ${MOST_RULES} RRULE lines are allowed`);
-        this.rules.push(parseRule(value));
+        this.rules.push(parseRule({ name, parameters, value }));
         return true;
       case 'DTSTART':
         if (this.start) refuse('DTSTART occurs more than once; write one');
@@ -162,13 +169,22 @@ export function recurrenceError(text: string, problem: string): ReveilleError {
   return new ReveilleError('invalid_request', `rrule: ${problem} (got ${showValue(text)})`);
 }
 
-function parseRule(value: string): Rule {
+/**
+ * The rule of RRULE or a line of its form.
+ *
+ * @throws ReveilleError `invalid_request` with a sentence about the line
+ */
+export function parseRule({ name: line, parameters, value }: Pick<ContentLine, 'name' | 'parameters' | 'value'>): Rule {
+  // Section 3.8.5.3 allows any other parameter.
+  for (const [key, setting] of parameters)
+    if (key === 'VALUE' && !/^RECUR$/i.test(setting)) refuse(`${line} takes VALUE=RECUR (it has VALUE=${setting})`);
   const parts = new Map<string, string>();
   for (const part of value.split(';')) {
     // Some programs end a rule with a semicolon.
     if (part === '') continue;
     const [, name = '', list = ''] = /^([^=]*)=?(.*)$/s.exec(part)!;
     const key = name.trim().toUpperCase();
+    if (NEUTRAL_PARTS[key] === list.trim().toUpperCase()) continue;
     if (!PART_NAMES.includes(key))
       refuse(`${showValue(part)} is no part of a rule; parts are ${PART_NAMES.join(', ')}`);
     if (parts.has(key)) refuse(`${key} occurs twice; write it once, with a list such as ${key}=1,15`);
@@ -252,8 +268,23 @@ function parseWeekdays(list: string, frequency: Frequency, hasWeeks: boolean): W
   });
 }
 
+const DURATION = /^\+?P(?:(\d{1,4})W|(?:(\d{1,5})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,8})M)?(?:(\d{1,9})S)?)?)$/i;
+
 /**
- * The moments of DTSTART, RDATE, EXDATE or a line of their form.
+ * A DURATION or the length of a period.
+ *
+ * @throws ReveilleError `invalid_request` with a sentence about the line
+ */
+export function parseDuration(name: string, value: string): number {
+  const match = DURATION.exec(value);
+  const [weeks, days, hours, minutes, seconds] = (match ?? []).slice(1, 6).map((digits) => Number(digits ?? 0));
+  if (!match || match.slice(1).every((digits) => digits === undefined))
+    refuse(`${name} must be such as P1D or PT1H30M (it is ${showValue(value)})`);
+  return weeks! * 7 * DAY_MS + days! * DAY_MS + ((hours! * 60 + minutes!) * 60 + seconds!) * SECOND_MS;
+}
+
+/**
+ * The moments of DTSTART, RDATE, EXDATE or a line of their form. Only RDATE may have periods.
  *
  * @throws ReveilleError `invalid_request` with a sentence about the line
  */
@@ -263,18 +294,37 @@ export function parseMoments({
   value,
 }: Pick<ContentLine, 'name' | 'parameters' | 'value'>): Moment[] {
   let zone: string | undefined;
+  let arePeriods = false;
   for (const [key, setting] of parameters) {
     if (key === 'TZID') zone = setting;
+    else if (key === 'VALUE' && name === 'RDATE' && /^PERIOD$/i.test(setting)) arePeriods = true;
     else if (key === 'VALUE' && !/^DATE(-TIME)?$/i.test(setting))
       refuse(`${name} takes VALUE=DATE or VALUE=DATE-TIME (it has VALUE=${setting})`);
   }
-  return value.split(',').map((text) => parseMoment(name, text.trim(), zone));
+  const texts = value.split(',').map((text) => text.trim());
+  return texts.map((text) => (arePeriods ? parsePeriod(name, text, zone) : parseMoment(name, text, zone)));
 }
+
+/** A period with an end or a length: `20261209T100000Z/PT1H`. */
+function parsePeriod(name: string, text: string, zone: string | undefined): Moment {
+  const [begin = '', end = ''] = text.split('/');
+  const start = parseMoment(name, begin, zone);
+  const lengthMs = /^[+-]?P/i.test(end)
+    ? parseDuration(name, end)
+    : parseMoment(name, end, zone).reading - start.reading;
+  return { ...start, lengthMs: Math.max(0, lengthMs) };
+}
+
+/** A moment without its time of day. */
+export const dateOf = ({ reading }: Moment): Moment => ({
+  ...{ reading: Math.floor(reading / DAY_MS) * DAY_MS, isDate: true, zone: undefined },
+});
 
 const MOMENT = /^(\d{4})-?(\d\d)-?(\d\d)(?:T(\d\d):?(\d\d):?(\d\d)(Z)?)?$/i;
 
 function parseMoment(name: string, text: string, zone: string | undefined): Moment {
-  const match = MOMENT.exec(text);
+  // Section 3.3.12: a leap second is read as the second before it.
+  const match = MOMENT.exec(text.replace(/(?<=T\d\d:?\d\d:?)60(?=Z?$)/i, '59'));
   const [year, month, day, hour, minute, second] = (match ?? []).slice(1, 7).map((digits) => Number(digits ?? 0));
   const reading = match ? Date.UTC(year!, month! - 1, day!, hour!, minute!, second!) : Number.NaN;
   const normal = match && new Date(reading).toISOString().replace(/[-:]|\.\d+Z$/g, '');
