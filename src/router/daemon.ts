@@ -68,9 +68,17 @@ export type RouterOptions = {
   servicesOf?: ServicesOf | undefined;
   /** Programs that subscribe to due alarms. */
   subscribers?: Subscribers | undefined;
+  /** Whether the caller calls {@link RunningRouter.recover}, once nothing can refuse its own start any more. */
+  recoversLater?: boolean;
 };
 
 export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
+  /**
+   * Resolves the machines and turns of an earlier router, and begins turns. Until then no daemon is started.
+   *
+   * @throws ReveilleError when the registry cannot be read
+   */
+  recover(): void;
   /**
    * Accepts no new request, finishes deliveries, stops every machine of provider `process`, and closes the registry. It
    * takes less than 20 seconds; a repeated call returns the same promise.
@@ -177,6 +185,11 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     await registry.close();
   };
 
+  const recover = () => {
+    fleet.recover();
+    agents.recover();
+    restarter.open();
+  };
   const tokens = new PersonTokens({ registry, clock, log });
   const ready = () => {
     try {
@@ -225,9 +238,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     });
     // Only a router that got its ports touches the machines of an earlier one. No request is read before this turn of
     // the event loop ends.
-    fleet.recover();
-    agents.recover();
-    restarter.open();
+    if (!options.recoversLater) recover();
   } catch (thrown) {
     await Promise.all([server?.close(), listener?.close()]);
     await release();
@@ -250,6 +261,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     routes,
     port,
     public: open,
+    recover,
     close() {
       closed ??= close();
       return closed;
