@@ -79,9 +79,12 @@ export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
    * @throws ReveilleError when the registry cannot be read
    */
   recover(): void;
+  /** The number of running turns of agents without a daemon, which continue when the router closes. */
+  turnsUnderWay(): number;
   /**
-   * Accepts no new request, finishes deliveries, stops every machine of provider `process`, and closes the registry. It
-   * takes less than 20 seconds; a repeated call returns the same promise.
+   * Accepts no new request, finishes deliveries, stops every machine of provider `process`, and closes the registry.
+   * Programs that execute a turn continue; the next router adopts them. It takes less than 20 seconds; a repeated call
+   * returns the same promise.
    */
   close(): Promise<void>;
   readonly public: Pick<PublicListener, 'url' | 'localhost' | 'port' | 'routes' | 'figures'>;
@@ -262,6 +265,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     port,
     public: open,
     recover,
+    turnsUnderWay: () => agents.turnsUnderWay,
     close() {
       closed ??= close();
       return closed;

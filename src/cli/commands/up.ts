@@ -175,6 +175,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   const log = await context.log('reveille', 'warn');
   const endTraces = await startOwnTraces(context, 'up', log);
   let starting: Promise<LocalStack> | undefined;
+  let running: LocalStack | undefined;
   const wakings = async (after: number) => (await (await starting)?.chronos.computerWakes(after)) ?? {};
   const keeper = await ownKeeper(context, { log, wakings });
   const stop = async () => {
@@ -191,7 +192,8 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   };
   // Before anything runs, so that a stop during the start leaves nothing behind.
   const end = async () => {
-    out.line(stoppingLine(out, watch.underWay));
+    const ofPrograms = running?.router.turnsUnderWay() ?? 0;
+    out.line(stoppingLine(out, { ofDaemons: watch.ofDaemons, ofPrograms }));
     await stop();
   };
   const removeSignals = onTermination(end, { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
@@ -215,6 +217,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
       console,
     });
     stack = await starting;
+    running = stack;
     if (ended.signal.aborted) await ENDED_ELSEWHERE;
     // Before anything fires: a start that this refuses must leave alarms and running turns alone.
     const welcome = await setWelcome(context, stack, once).catch(unlessEnded);
