@@ -383,8 +383,7 @@ async function enrolOwnKeys(
 async function ensureMachine(router: RouterClient, owner: string, neo: MachinePut): Promise<LocalAgent> {
   const there = await existingMachine(router, owner);
   if (there && (there.state === 'deleted' || !isOwnNeo(there))) return { kind: 'own', machine: there };
-  // The user's own setting, which a restart must keep.
-  const { running } = await router.put(owner, there?.budget ? { ...neo, budget: there.budget } : neo);
+  const { running } = await router.put(owner, neo);
   return { kind: 'neo', running };
 }
 
