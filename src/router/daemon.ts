@@ -176,7 +176,9 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     windowMs: config.repeatMs,
   });
   const keeper = new IdleKeeper(fleet, probe, clock, log);
+  let isRecovered = false;
   const release = async () => {
+    const hasOrphans = !isRecovered && Object.values(providers).some((provider) => provider.survivors().length > 0);
     restarter.close();
     keeper.close();
     budgets.close();
@@ -186,9 +188,11 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     await Promise.all([agents.close(), checks.close(), looks.close()]);
     await Promise.all([deliveries.destroy(), healthChecks.destroy(), targetCalls.destroy(), userRequests.destroy()]);
     await registry.close();
+    if (hasOrphans) reaper.leave();
   };
 
   const recover = () => {
+    isRecovered = true;
     fleet.recover();
     agents.recover();
     restarter.open();

@@ -163,8 +163,8 @@ export class TurnEngine {
   }
 
   /**
-   * Begins no more turns and waits for the running ones. After `graceMs`, leaves those that can
-   * continue without the process to the next one, and ends the others.
+   * Begins no more turns and waits for the running ones. After `graceMs`, leaves turns that continue
+   * without the process to the next one, and ends the others.
    */
   async stop(graceMs: number): Promise<void> {
     const { clock, owner } = this.#options;
