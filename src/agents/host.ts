@@ -239,6 +239,10 @@ export class LocalAgentHost implements AgentHost {
     return running + waiting === 0 ? undefined : `${running} running, ${waiting} waiting`;
   }
 
+  get turnsUnderWay(): number {
+    return this.#engine.running;
+  }
+
   stop(userId: string, why: string): Promise<void> {
     return this.#engine.endTurnsOf(userId, why);
   }

@@ -54,6 +54,8 @@ type ExecutorOptions = {
    * Default 0.
    */
   readonly toolsAfterMs?: number;
+  /** Open intents resume, and messages are sent, after this; at once by default. */
+  readonly startAfter?: Promise<void>;
   /** Called when the manifest's servers cannot be started. The executor continues without them. */
   readonly onNoTools?: (error: ReveilleError) => void;
   readonly drainMs?: number;
@@ -136,7 +138,7 @@ async function checkTools(toolbox: BackgroundToolbox, options: ExecutorOptions, 
  *   version, or when manifest, lock and registry disagree
  */
 export async function startExecutor(options: ExecutorOptions): Promise<RunningExecutor> {
-  const { config, variables = {}, clock, log, toolsAfterMs = 0, onNoTools, drainMs = DRAIN_MS } = options;
+  const { config, variables = {}, clock, log, toolsAfterMs = 0, startAfter, onNoTools, drainMs = DRAIN_MS } = options;
   const { dataDir, manifest, workspace, reconcileMs } = config;
   for (const warning of config.warnings) log.warn(warning);
   const policy = readPolicy(config.policy);
@@ -188,8 +190,10 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
   }
   isReady = true;
   const cancelTools = clock.after(toolsAfterMs, toolbox.start);
-  outbox.start();
   const resumeIntents = async () => {
+    await startAfter;
+    if (closed !== undefined) return;
+    outbox.start();
     const openIntents = journal.open().length;
     if (openIntents > 0) await toolbox.ready();
     // A broken manifest must not fail intents that wait for an answer.

@@ -94,8 +94,10 @@ export type AgentHost = {
   signs(spec: CommandSpec): boolean;
   /** The current activity of a user as text; `undefined` without any. */
   running(userId: string): string | undefined;
+  /** The number of running turns of all users. A stop of the router leaves them running. */
+  readonly turnsUnderWay: number;
   /** Ends the running turns of a user; resolves when their ends are recorded. */
   stop(userId: string, why: string): Promise<void>;
-  /** Ends turns that cannot continue without the router; a repeated call returns the same promise. */
+  /** Leaves running turns to the next router; a repeated call returns the same promise. */
   close(): Promise<void>;
 };

@@ -68,12 +68,23 @@ export type RouterOptions = {
   servicesOf?: ServicesOf | undefined;
   /** Programs that subscribe to due alarms. */
   subscribers?: Subscribers | undefined;
+  /** Whether the caller calls {@link RunningRouter.recover}, once nothing can refuse its own start any more. */
+  recoversLater?: boolean;
 };
 
 export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
   /**
-   * Accepts no new request, finishes deliveries, stops every machine of provider `process`, and closes the registry. It
-   * takes less than 20 seconds; a repeated call returns the same promise.
+   * Resolves the machines and turns of an earlier router, and begins turns. Until then no daemon is started.
+   *
+   * @throws ReveilleError when the registry cannot be read
+   */
+  recover(): void;
+  /** The number of running turns of agents without a daemon, which continue when the router closes. */
+  turnsUnderWay(): number;
+  /**
+   * Accepts no new request, finishes deliveries, stops every machine of provider `process`, and closes the registry.
+   * Programs that execute a turn continue; the next router adopts them. It takes less than 20 seconds; a repeated call
+   * returns the same promise.
    */
   close(): Promise<void>;
   readonly public: Pick<PublicListener, 'url' | 'localhost' | 'port' | 'routes' | 'figures'>;
@@ -165,7 +176,9 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     windowMs: config.repeatMs,
   });
   const keeper = new IdleKeeper(fleet, probe, clock, log);
+  let isRecovered = false;
   const release = async () => {
+    const hasOrphans = !isRecovered && Object.values(providers).some((provider) => provider.survivors().length > 0);
     restarter.close();
     keeper.close();
     budgets.close();
@@ -175,8 +188,15 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     await Promise.all([agents.close(), checks.close(), looks.close()]);
     await Promise.all([deliveries.destroy(), healthChecks.destroy(), targetCalls.destroy(), userRequests.destroy()]);
     await registry.close();
+    if (hasOrphans) reaper.leave();
   };
 
+  const recover = () => {
+    isRecovered = true;
+    fleet.recover();
+    agents.recover();
+    restarter.open();
+  };
   const tokens = new PersonTokens({ registry, clock, log });
   const ready = () => {
     try {
@@ -225,9 +245,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     });
     // Only a router that got its ports touches the machines of an earlier one. No request is read before this turn of
     // the event loop ends.
-    fleet.recover();
-    agents.recover();
-    restarter.open();
+    if (!options.recoversLater) recover();
   } catch (thrown) {
     await Promise.all([server?.close(), listener?.close()]);
     await release();
@@ -250,6 +268,8 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     routes,
     port,
     public: open,
+    recover,
+    turnsUnderWay: () => agents.turnsUnderWay,
     close() {
       closed ??= close();
       return closed;

@@ -10,6 +10,7 @@ export class Fleet {
   readonly #registry: Registry;
   readonly #options: SupervisorOptions;
   readonly #supervisors = new Map<string, Supervisor>();
+  readonly #recovered = Promise.withResolvers<void>();
 
   constructor(registry: Registry, options: SupervisorOptions) {
     this.#registry = registry;
@@ -23,7 +24,7 @@ export class Fleet {
   of(userId: string): Supervisor {
     let supervisor = this.#supervisors.get(userId);
     if (!supervisor) {
-      supervisor = new Supervisor(userId, this.#options);
+      supervisor = new Supervisor(userId, this.#options, this.#recovered.promise);
       this.#supervisors.set(userId, supervisor);
     }
     return supervisor;
@@ -61,6 +62,7 @@ export class Fleet {
         else void this.of(userId).evict(provider, machine);
       }
     }
+    this.#recovered.resolve();
   }
 
   /** Stops every machine that does not outlive the router. Resolves when they have stopped. */

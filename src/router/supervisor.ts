@@ -65,11 +65,14 @@ export class Supervisor {
   /** The provider of the last start, with the machine at that time; a stop needs both. */
   #stoppable: Stoppable | undefined;
   readonly #uses: Uses;
+  readonly #recovered: Promise<void>;
   #ending = new AbortController();
 
-  constructor(userId: string, options: SupervisorOptions) {
+  /** @param recovered resolves when the machine of an earlier router is known: a start before could be a second daemon */
+  constructor(userId: string, options: SupervisorOptions, recovered: Promise<void>) {
     this.#userId = userId;
     this.#options = options;
+    this.#recovered = recovered;
     this.#uses = new Uses(options.clock);
   }
 
@@ -98,6 +101,7 @@ export class Supervisor {
    */
   async acquire(current: () => DaemonMachine, signal: AbortSignal): Promise<Lease> {
     let startMs = 0;
+    await orAborted(this.#recovered, signal);
     for (;;) {
       signal.throwIfAborted();
       const machine = current();

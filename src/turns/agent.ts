@@ -16,6 +16,14 @@ export class TurnCancelled extends TurnEnd {
   }
 }
 
+/** The process stops. An agent whose turn can continue without it answers `left`; it ends others. */
+export class ProcessStops extends TurnEnd {
+  constructor(owner: string) {
+    super(`was ended because ${owner} was stopped`);
+    this.name = 'ProcessStops';
+  }
+}
+
 export type Attempt = {
   /** The turn as it is stored; `begin` replaces it. */
   readonly turn: Turn;
@@ -52,7 +60,7 @@ export type Attempt = {
 export type Agent = {
   /**
    * Whether turns continue without this process. An engine that stops leaves such turns to the next one, and ends the
-   * others.
+   * others, unless their outcome is `left`.
    */
   readonly outlivesProcess: boolean;
 

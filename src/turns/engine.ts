@@ -9,7 +9,7 @@ import type { Logger } from '../kit/log/log.ts';
 import { continueTrace, failSpan, measure, messagingFacts, type SpanFacts } from '../kit/trace/trace.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
-import { TurnCancelled, TurnEnd, type Worker } from './agent.ts';
+import { ProcessStops, TurnCancelled, TurnEnd, type Worker } from './agent.ts';
 import { type Attempted, Attempts, type Sessions } from './attempts.ts';
 import { type Outcome, pauseOf, RETRY_POLICY, type RetryPolicy, retryAt, type Turn } from './turn.ts';
 import { type QueuedTurn, TurnQueues } from './turn-queues.ts';
@@ -157,13 +157,21 @@ export class TurnEngine {
     await Promise.all(ofUser.map(({ done }) => done));
   }
 
-  /** Begins no more turns, waits for the running ones, and ends the rest after `graceMs`. */
+  /** The number of turns that run now. */
+  get running(): number {
+    return this.#work.size;
+  }
+
+  /**
+   * Begins no more turns and waits for the running ones. After `graceMs`, leaves turns that continue
+   * without the process to the next one, and ends the others.
+   */
   async stop(graceMs: number): Promise<void> {
     const { clock, owner } = this.#options;
     this.#closing.abort();
     this.#cancelTimer();
     const end = () => {
-      for (const { abort } of this.#work.values()) abort.abort(new TurnEnd(`was ended because ${owner} was stopped`));
+      for (const { abort } of this.#work.values()) abort.abort(new ProcessStops(owner));
     };
     const cancel = graceMs > 0 ? clock.after(graceMs, end) : end();
     await Promise.all([...this.#work.values()].map(({ done }) => done));
@@ -262,6 +270,7 @@ export class TurnEngine {
   /** Stores the outcome of an attempt. `undefined`: the next process continues the turn. */
   async #settle(attempted: Attempted): Promise<Settled | undefined> {
     const { turn, outcome, worker } = attempted;
+    if (outcome.status === 'left') return undefined;
     if (this.#closing.signal.aborted && (worker === undefined || worker.agent.outlivesProcess)) return undefined;
     const { store, log, onFinished } = this.#options;
     const again = await this.#again(attempted);
@@ -339,6 +348,7 @@ function endingOf({ outcome, cwd, began }: Attempted): Ending {
     return { status: 'failed', error };
   }
   // Attempts turn a lost session into a failure, and a stopped turn is put back.
-  if (outcome.status === 'no_session' || outcome.status === 'stopped') throw new TypeError('the turn has not ended');
+  if (outcome.status === 'no_session' || outcome.status === 'stopped' || outcome.status === 'left')
+    throw new TypeError('the turn has not ended');
   return { ...outcome, cwd, began };
 }

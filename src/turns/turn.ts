@@ -110,6 +110,8 @@ export type Outcome = (
   | { readonly status: 'no_session'; readonly why: string }
   /** The signal stopped it before its end; it can be begun again. */
   | { readonly status: 'stopped' }
+  /** The process stops, and the turn continues without it: the next process finds its outcome. */
+  | { readonly status: 'left' }
 ) & {
   readonly model?: string;
   readonly said?: string;

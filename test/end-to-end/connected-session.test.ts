@@ -203,7 +203,8 @@ test('connect tries the wake target with an alarm that resumes a session, and --
   const machines = createRouterClient({ url: router.url, token: secrets.ROUTER_ADMIN_TOKEN });
   const owner = label.toLowerCase();
   const elsewhere = { preset: 'codex', cwd: installation.person };
-  await machines.put(owner, { provider: 'command', spec: elsewhere });
+  const budget = { wakes_per_day: 500 };
+  await machines.put(owner, { provider: 'command', spec: elsewhere, budget });
 
   const { wake } = JSON.parse(await installation.connect('claude', '--yes', '--wake', '--test', '--json'));
   const [started, resumed, ...more] = callsIn(installation.person);
@@ -213,11 +214,13 @@ test('connect tries the wake target with an alarm that resumes a session, and --
   assert.deepEqual([started!.cwd, resumed!.cwd], [installation.work, installation.work]);
   assert.equal((await client.listAlarms({ status: 'active' })).alarms.length, 0);
   assert.deepEqual((await machines.show(owner)).spec, { preset: 'claude', cwd: installation.work });
+  assert.deepEqual((await machines.show(owner)).budget, budget);
 
   // A second connect changes nothing, and does not record the client as the earlier state.
   assert.match(await installation.connect('claude', '--wake', '--yes'), /already connected/);
   assert.match(await installation.connect('claude', '--undo', '--yes'), /Wakes go to codex in/);
   assert.deepEqual((await machines.show(owner)).spec, elsewhere);
+  assert.deepEqual((await machines.show(owner)).budget, budget);
   assert.match(await installation.connect('claude', '--undo', '--yes'), /have no entries of Reveille/);
 });
 

@@ -205,7 +205,7 @@ test('a Neo that an earlier "up" left running is not shown as asleep', async (t)
   );
   await first.kill('SIGKILL');
   const second = await startUp(t, home, same);
-  assert.match(second.said(), /neo +(awake|being looked at)/);
+  assert.match(second.said(), /neo +(awake|starting)/);
   await assertShown(second, 'again', /the agent was awake\n +│ /);
 });
 

@@ -11,7 +11,7 @@ import type { Isolation } from '../../router/providers/isolation.ts';
 import { killProcess, ProcessGroup } from '../../router/providers/process-group.ts';
 import { birthOf, findByVariable, isRunning } from '../../router/providers/process-table.ts';
 import { startCommand } from '../../router/providers/start-command.ts';
-import { type Agent, type Attempt, TurnEnd } from '../../turns/agent.ts';
+import { type Agent, type Attempt, ProcessStops, TurnEnd } from '../../turns/agent.ts';
 import type { Outcome, Turn } from '../../turns/turn.ts';
 import { ReveilleError, systemCodeOf, thrownText } from '../../wire/errors.ts';
 import { utf8Bytes } from '../../wire/text.ts';
@@ -179,7 +179,10 @@ class TerminalAgent implements Agent {
     return { session, secrets: secretsOf(this.#options.environment, this.#machine.spec.env ?? {}) };
   }
 
-  /** Waits for the end of a program, by itself or by the router, and reads its outcome. */
+  /**
+   * Waits for the end of a program, by itself or by the router, and reads its outcome. When the router stops, the program
+   * continues, and the next router adopts it.
+   */
   async #attend(group: ProcessGroup, exit: () => Promise<Exit>, files: RunFiles, attempt: Attempt): Promise<Outcome> {
     const { clock, log, graceMs = 8000 } = this.#options;
     const over = new AbortController();
@@ -187,7 +190,12 @@ class TerminalAgent implements Agent {
     const leftMs = attempt.startedAt + limitSeconds * 1000 - clock.now();
     const tooLong = new TurnEnd(`took longer than ${limitSeconds} s and was ended`);
     const cancelLimit = clock.after(Math.max(0, leftMs), () => over.abort(tooLong));
-    const onEnded = () => over.abort(attempt.signal.reason);
+    const left = Promise.withResolvers<'left'>();
+    const onEnded = () => {
+      if (!(attempt.signal.reason instanceof ProcessStops)) over.abort(attempt.signal.reason);
+      // A program that is being ended already would get no SIGKILL without the router.
+      else if (!over.signal.aborted) left.resolve('left');
+    };
     attempt.signal.addEventListener('abort', onEnded);
     if (attempt.signal.aborted) onEnded();
     const exceeded = new TurnEnd(`wrote more than ${MOST_OUTPUT_MIB} MiB and was ended`);
@@ -201,10 +209,14 @@ class TerminalAgent implements Agent {
     };
     over.signal.addEventListener('abort', end);
     if (over.signal.aborted) end();
-    await group.ended;
+    const isLeft = (await Promise.race([group.ended, left.promise])) === 'left';
     cancelLimit();
     stopWatching();
     attempt.signal.removeEventListener('abort', onEnded);
+    if (isLeft) {
+      group.close();
+      return { status: 'left' };
+    }
     const ended = over.signal.reason instanceof Error ? over.signal.reason.message : undefined;
     const output = await files.read();
     return verdictOf(this.#preset, { output, exit: await exit(), ended, ...this.#about(attempt) });

@@ -69,6 +69,11 @@ describe('reveille machine', () => {
       '50',
     );
     assert.match(await house.run('machine', 'show', 'dora'), /budget +at most 50 wakes a day\n/);
+    await house.run('machine', 'put', 'dora', '--provider', 'http', '--url', 'http://127.0.0.1:2');
+    assert.match(await house.run('machine', 'show', 'dora'), /budget +at most 50 wakes a day\n/);
+    await house.run('machine', 'delete', 'dora');
+    await house.run('machine', 'put', 'dora', '--provider', 'http', '--url', 'http://127.0.0.1:1');
+    assert.match(await house.run('machine', 'show', 'dora'), /budget +at most 50 wakes a day\n/);
     const quiet = ['--quiet', '22:00-07:00', '--zone', 'Europe/Berlin'];
     assert.equal(
       await house.run('machine', 'budget', 'dora', '--max-per-hour', '10', ...quiet),

@@ -10,6 +10,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { plainError } from '../../wire/fire.ts';
 import { RawJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
+import { endFirstStart } from '../home/home.ts';
 import type { LogEntry } from '../log/entries.ts';
 import { renderEntry } from '../screens/log-screen.ts';
 import { readerOf } from '../screens/reader.ts';
@@ -57,8 +58,12 @@ const ENDED_ELSEWHERE = new Promise<never>(() => {});
 const clientOf = ({ clock }: CliContext, { chronos, chronosToken, identity }: LocalStack): ChronosClient =>
   createChronosClient({ url: chronos.url, token: chronosToken, identity, clock });
 
-/** Sets the welcome alarm: on the first run, and for each `--once`. */
+/**
+ * Sets the welcome alarm: on the first start of a home, and for each `--once`. Its owner may edit or cancel it, and
+ * another version may word it otherwise, so no later start compares it with its own.
+ */
 async function setWelcome(context: CliContext, stack: LocalStack, once: boolean): Promise<AlarmCreated | undefined> {
+  if (!stack.isFirst && !once) return undefined;
   const client = clientOf(context, stack);
   const welcome = {
     kind: 'once',
@@ -67,9 +72,13 @@ async function setWelcome(context: CliContext, stack: LocalStack, once: boolean)
     delay_seconds: WELCOME_DELAY_SECONDS,
     payload: new RawJson('{"set_by":"reveille up"}'),
   } as const;
-  const first = await client.createAlarm({ ...welcome, idempotency_key: WELCOME_KEY });
-  if (!first.deduped) return first;
-  return once ? client.createAlarm(welcome) : undefined;
+  if (once) return client.createAlarm(welcome);
+  const first = await client.createAlarm({ ...welcome, idempotency_key: WELCOME_KEY }).catch((error: unknown) => {
+    // An earlier attempt at the first start has set it.
+    if (error instanceof ReveilleError && error.code === 'conflict') return undefined;
+    throw error;
+  });
+  return first?.deduped ? undefined : first;
 }
 
 /** Reports turns that end after their fire is off the screen. */
@@ -166,6 +175,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   const log = await context.log('reveille', 'warn');
   const endTraces = await startOwnTraces(context, 'up', log);
   let starting: Promise<LocalStack> | undefined;
+  let running: LocalStack | undefined;
   const wakings = async (after: number) => (await (await starting)?.chronos.computerWakes(after)) ?? {};
   const keeper = await ownKeeper(context, { log, wakings });
   const stop = async () => {
@@ -182,11 +192,18 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   };
   // Before anything runs, so that a stop during the start leaves nothing behind.
   const end = async () => {
-    out.line(stoppingLine(out, watch.underWay));
+    const ofPrograms = running?.router.turnsUnderWay() ?? 0;
+    out.line(stoppingLine(out, { ofDaemons: watch.ofDaemons, ofPrograms }));
     await stop();
   };
   const removeSignals = onTermination(end, { log, clock, hardLimitMs: DRAIN_LIMIT_MS });
   void endWithShell(context, ended.signal);
+
+  /** A stop during the start closes what the start still needs. */
+  const unlessEnded = (error: unknown) => {
+    if (ended.signal.aborted) return ENDED_ELSEWHERE;
+    throw error;
+  };
 
   let stack: LocalStack;
   try {
@@ -200,23 +217,26 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
       console,
     });
     stack = await starting;
+    running = stack;
     if (ended.signal.aborted) await ENDED_ELSEWHERE;
+    // Before anything fires: a start that this refuses must leave alarms and running turns alone.
+    const welcome = await setWelcome(context, stack, once).catch(unlessEnded);
+    endFirstStart(context.home);
     const { disabledParts } = await import('../doctor/disabled.ts');
     const facts = { console: consoleLine(context, stack, console.secret), disabled: await disabledParts(context) };
-    for (const line of greeting(context, stack, facts)) out.line(line);
+    if (ended.signal.aborted) await ENDED_ELSEWHERE;
+    const agent = await stack.recover().catch(unlessEnded);
+    for (const line of greeting(context, { ...stack, agent }, facts)) out.line(line);
     const awaitedRing = new Promise<void>((resolve) =>
       rings.addEventListener('awaited', () => resolve(), { once: true }),
     );
-    const welcome = await setWelcome(context, stack, once).catch((error: unknown) => {
-      if (ended.signal.aborted) return ENDED_ELSEWHERE;
-      throw error;
-    });
     if (welcome) {
       awaited = welcome.id;
       const dueAt = Date.parse(welcome.next_fire_at ?? '');
       out.line(setLine(out, clock.now(), dueAt));
       void countDown(context, dueAt, ended.signal);
     }
+    stack.begin();
     if (!once) {
       keeper.start();
       const onLine = () => {

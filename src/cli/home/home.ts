@@ -1,6 +1,6 @@
 /** `REVEILLE_HOME`: the folder of one installation on one computer. */
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
@@ -70,6 +70,8 @@ export function homeAt(configured: string | undefined) {
     path,
     configFile: join(path, 'config.yaml'),
     secretsFile: join(path, 'secrets.json'),
+    /** Exists until the first start has set the welcome alarm. */
+    firstStartFile: join(path, 'first-start'),
     executorSecretsFile: join(path, 'executor-secrets.json'),
     executorAdminFile: join(path, 'executor-admin.json'),
     submitterFile: join(path, 'neo-submitter.json'),
@@ -211,6 +213,21 @@ export function loadOrMakeSecrets(home: Home): MadeSecrets {
     ) as ExecutorSecrets),
     ...(readOrMake(home.executorAdminFile, adminSecretsSchema, () => make(MADE_ADMIN_SECRETS)) as AdminSecrets),
   };
+}
+
+/**
+ * Whether this start is the first one of the home, or repeats a first one that did not set the welcome alarm. Call it
+ * before the secrets are made: a home that has some was started before.
+ */
+export function beginFirstStart(home: Home): boolean {
+  if (existsSync(home.secretsFile)) return existsSync(home.firstStartFile);
+  replacePrivateFile(home.firstStartFile, '');
+  return true;
+}
+
+/** The welcome alarm is set; no later start sets it again. */
+export function endFirstStart(home: Home): void {
+  rmSync(home.firstStartFile, { force: true });
 }
 
 /** Replaces the token of the local Neo; the others stay. */

@@ -13,7 +13,7 @@ import type { CliContext } from '../context.ts';
 import { homeAt } from '../home/home.ts';
 import type { FollowedFire } from '../up/fire-watch.ts';
 import type { LocalAgent, LocalStack } from '../up/local-stack.ts';
-import { fit, wrap } from './columns.ts';
+import { counted, fit, wrap } from './columns.ts';
 import { NOTHING_TEXT, waitsWords } from './log-screen.ts';
 import type { Output } from './output.ts';
 
@@ -178,13 +178,26 @@ export function questionLines(context: CliContext, news: News): string[] {
   ];
 }
 
-/** What a stop waits for, and how to leave at once. */
-export function stoppingLine(out: Output, underWay: number): string {
-  const turns = underWay === 1 ? 'one running turn' : `${underWay} running turns`;
-  const waits =
-    underWay === 0
-      ? 'Stopping'
-      : `Stopping: ${turns} may continue for 10 s; unfinished turns continue at the next start`;
+/**
+ * What a stop waits for, what continues without it, and how to leave at once.
+ *
+ * @param ofDaemons running turns of Neo, or of another daemon that ends with the router
+ * @param ofPrograms running turns of agents that continue
+ */
+export function stoppingLine(
+  out: Output,
+  { ofDaemons, ofPrograms }: { ofDaemons: number; ofPrograms: number },
+): string {
+  const facts = [
+    ...(ofDaemons > 0
+      ? [`${counted(ofDaemons, 'running turn')} may continue for 10 s; unfinished turns continue at the next start`]
+      : []),
+    ...(ofPrograms === 1 ? ['one running turn continues without Reveille; the next start shows its outcome'] : []),
+    ...(ofPrograms > 1
+      ? [`${ofPrograms} running turns continue without Reveille; the next start shows their outcomes`]
+      : []),
+  ];
+  const waits = facts.length === 0 ? 'Stopping' : `Stopping: ${facts.join('; ')}`;
   return out.paint('dim', `${waits}. Ctrl-C again leaves at once.`);
 }
 

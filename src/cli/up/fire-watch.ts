@@ -36,7 +36,8 @@ export class FireWatch {
   readonly #onRang: (ring: FollowedFire) => void;
   readonly #onRing: (ring: FollowedFire) => void;
   readonly #stopped = new AbortController();
-  #underWay = 0;
+  /** Turns that a daemon executes. */
+  #ofDaemons = 0;
 
   /**
    * @param onRang called when a wake was accepted and its turn is followed
@@ -58,9 +59,9 @@ export class FireWatch {
     void this.#follow(fire, woken);
   }
 
-  /** The number of followed turns. */
-  get underWay(): number {
-    return this.#underWay;
+  /** The number of followed turns of daemons. */
+  get ofDaemons(): number {
+    return this.#ofDaemons;
   }
 
   stop(): void {
@@ -70,10 +71,11 @@ export class FireWatch {
   async #follow(fire: FireReport, woken: { wake: WakeNotice; turn: WokenTurn | undefined } | undefined): Promise<void> {
     const { signal } = this.#stopped;
     const taken = fire.attempt.outcome === 'delivered' ? woken?.turn : undefined;
-    this.#underWay++;
+    const isOfDaemon = taken?.by === 'daemon';
+    if (isOfDaemon) this.#ofDaemons++;
     if (taken) this.#onRang({ fire, wake: woken?.wake, taken, turn: undefined });
     const turn = await taken?.outcome(signal);
-    this.#underWay--;
+    if (isOfDaemon) this.#ofDaemons--;
     if (!signal.aborted) this.#onRing({ fire, wake: woken?.wake, taken, turn });
   }
 }

@@ -33,6 +33,7 @@ import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
 import { ensureApprover } from '../approver/statements.ts';
 import type { CliContext } from '../context.ts';
 import {
+  beginFirstStart,
   loadOrMakeLabel,
   loadOrMakeSecrets,
   type MadeSecrets,
@@ -88,6 +89,18 @@ export type LocalStack = {
   noApprover: string | undefined;
   /** Bearer of chronosd. */
   chronosToken: string;
+  /** Whether no earlier start of this home has set its welcome alarm. */
+  isFirst: boolean;
+  /**
+   * Adopts the machines and turns of an earlier `up`. Nothing touches them before: a start that is refused leaves them
+   * as they were.
+   *
+   * @returns the agent as it is then
+   * @throws ReveilleError when the records of the router cannot be read
+   */
+  recover(): Promise<LocalAgent>;
+  /** Overdue alarms fire, and open intents and tasks continue. Call it after {@link recover}. */
+  begin(): void;
   close(): Promise<void>;
 };
 
@@ -99,7 +112,7 @@ export type LocalStackEvents = {
 };
 
 /**
- * Starts the stack. Secrets and identity are created on the first start and kept.
+ * Starts the stack, up to {@link LocalStack.recover}. Secrets and identity are created on the first start and kept.
  *
  * @throws ReveilleError when a port is in use, the data is in use by another process, or a setting is wrong
  */
@@ -107,6 +120,7 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   const { home } = context;
   await using parts = new AsyncDisposableStack();
   parts.defer(takeHome(context));
+  const isFirst = beginFirstStart(home);
   const secrets = loadOrMakeSecrets(home);
   const identity = fileIdentity(loadOrMakeLabel(home), home.keyFile, loadOrCreateKey(home.keyFile));
   const installation: Installation = {
@@ -125,25 +139,30 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   parts.defer(() => executor?.close());
   // chronosd needs the router's address first, and turn reports need a running chronosd.
   let chronosUrl: string | undefined;
-  // Overdue alarms fire, and tasks of other agents continue, once the agent can be woken, not before.
-  const registered = Promise.withResolvers<void>();
-  const router = await startOwnRouter(installation, events, () => chronosUrl, registered.promise);
+  // Alarms fire, and open tasks and intents continue, once all that can refuse the start has succeeded.
+  const begun = Promise.withResolvers<void>();
+  const router = await startOwnRouter(installation, events, () => chronosUrl, begun.promise);
   parts.defer(() => router.close());
-  const chronos = await startOwnChronosd(installation, router, events.onFire, registered.promise);
+  const chronos = await startOwnChronosd(installation, router, events.onFire, begun.promise);
   // Before the router: chronosd's last deliveries still need it.
   parts.defer(() => chronos.close());
   chronosUrl = chronos.url;
-  executor = await startOwnExecutor(installation, chronos.url);
+  executor = await startOwnExecutor(installation, chronos.url, begun.promise);
   parts.defer(() => removeRun(home));
   const running = { router, chronos, executor };
   const noApprover = await enrolOwn(installation, running);
   const agent = await registerNeo(installation, running, tools, events.console?.secret);
-  registered.resolve();
 
   const started = parts.move();
   return {
     ...running,
-    ...{ identity, agent, noApprover, chronosToken: installation.settings.CHRONOS_TOKEN },
+    ...{ identity, agent, noApprover, chronosToken: installation.settings.CHRONOS_TOKEN, isFirst },
+    async recover() {
+      router.recover();
+      const machines = createRouterClient({ url: router.url, token: installation.settings.ROUTER_ADMIN_TOKEN });
+      return agent.kind === 'neo' ? { ...agent, running: (await machines.show(identity.owner)).running } : agent;
+    },
+    begin: begun.resolve,
     close: () => started.disposeAsync(),
   };
 }
@@ -197,7 +216,7 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pagesOf: console?.pagesOf, servicesOf, subscribers: remote?.subscribers },
+      ...{ onWake, pagesOf: console?.pagesOf, servicesOf, subscribers: remote?.subscribers, recoversLater: true },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );
@@ -222,6 +241,7 @@ async function startOwnChronosd(
 async function startOwnExecutor(
   { context, settings, identity }: Installation,
   chronosUrl: string,
+  startAfter: Promise<void>,
 ): Promise<RunningExecutor> {
   const config = parseExecutorConfig(executorSettings(settings, chronosUrl));
   const variables = {
@@ -232,7 +252,7 @@ async function startOwnExecutor(
   const log = await context.log('executor', 'error');
   const sandbox = executorSandbox(context, config);
   return namingPort('executor', () =>
-    startExecutor({ config, variables, sandbox, toolsAfterMs: TOOLS_AFTER_MS, clock: context.clock, log }),
+    startExecutor({ config, variables, sandbox, toolsAfterMs: TOOLS_AFTER_MS, startAfter, clock: context.clock, log }),
   );
 }
 
@@ -363,8 +383,7 @@ async function enrolOwnKeys(
 async function ensureMachine(router: RouterClient, owner: string, neo: MachinePut): Promise<LocalAgent> {
   const there = await existingMachine(router, owner);
   if (there && (there.state === 'deleted' || !isOwnNeo(there))) return { kind: 'own', machine: there };
-  // The user's own setting, which a restart must keep.
-  const { running } = await router.put(owner, there?.budget ? { ...neo, budget: there.budget } : neo);
+  const { running } = await router.put(owner, neo);
   return { kind: 'neo', running };
 }
 

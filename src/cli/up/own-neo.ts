@@ -63,7 +63,7 @@ export async function putOwnNeo(
     throw new UsageError(`--provider neo is for the agent of ${labelOf(context)} only; omit the user id`);
   const registration = registrationOf(context);
   const there = await existingMachine(router, own);
-  const budget = budgetOf(flags) ?? there?.budget;
+  const budget = budgetOf(flags);
   const token = there && there.state !== 'deleted' && isOwnNeo(there) ? undefined : renewNeoToken(context.home);
   return await router.put(own, { ...registration, ...(budget && { budget }), ...(token !== undefined && { token }) });
 }

@@ -31,7 +31,7 @@ const machineCommon = {
     .max(30 * 24 * 3600)
     .optional(),
   state: z.enum(['active', 'provisioning']).optional(),
-  /** The budget of wakes; without it, the router's own setting applies. */
+  /** The budget of wakes. Without it the machine keeps its own; one that has none gets the router's setting. */
   budget: budgetSchema.optional(),
   /** The bearer token that the daemon expects; the router creates one when it is absent. */
   token: machineToken.optional(),

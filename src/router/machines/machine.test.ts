@@ -89,6 +89,18 @@ describe('putting a machine', () => {
     assert.deepEqual([machine.state, machine.token, machine.createdAt], ['active', 'minted', LATER]);
   });
 
+  test('keeps the budget, unless the body has another one, also when it is deleted in between', () => {
+    const budget = { usd_per_day: 2, wakes_per_hour: 3 };
+    const machine = put(undefined, { budget });
+    const other = { provider: 'command', spec: { preset: 'claude', cwd: '/' } } as MachinePut;
+    assert.deepEqual(put(machine, other).budget, budget);
+    assert.deepEqual(put(suspendMachine(machine, NOW), other).budget, budget);
+    assert.deepEqual(put(deleteMachine(machine, NOW), other).budget, budget);
+    assert.deepEqual(put(machine, { ...other, budget: {} }).budget, {}, 'no limits at all');
+    assert.deepEqual(put(machine, { budget: { wakes_per_day: 1 } }).budget, { wakes_per_day: 1 });
+    assert.equal(put().budget, null);
+  });
+
   test('rejects the placeholder that the router shows instead of a secret', () => {
     const spec = { command: ['neo'], env: { API_KEY: '[redacted]' } };
     assert.throws(

@@ -63,7 +63,8 @@ function isElsewhere(one: Target, other: Target): boolean {
 
 /**
  * The machine after a PUT. Equal bodies do not change it. A suspended machine stays suspended; a deleted one is created
- * again. Another program or address gets a new token, because it must not learn the earlier one.
+ * again. Another program or address gets a new token, because it must not learn the earlier one. A body without a budget
+ * keeps that of the user, also of a deleted machine: a limit must not end with a change of what it limits.
  *
  * @param mintToken creates a token when neither the body nor the kept machine has one
  * @throws ReveilleError `conflict` when the body requests a state that only `restore` may set
@@ -88,7 +89,7 @@ export function putMachine(
     userId,
     state: before?.state === 'suspended' ? 'suspended' : (body.state ?? 'active'),
     idleSeconds: body.idle_seconds ?? null,
-    budget: body.budget ?? null,
+    budget: body.budget ?? current?.budget ?? null,
     token: body.token ?? kept ?? mintToken(),
     createdAt: before?.createdAt ?? now,
     updatedAt: now,

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { eventually } from '../../../test/support/eventually.ts';
-import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts';
+import { atEnd, listening, temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import { eventsOf, fixtureMachine, isAlive, startBench } from '../testing/bench.ts';
@@ -79,6 +80,16 @@ describe('a machine of a killed router', () => {
     assert.ok(isAlive(pid));
     next.child.kill('SIGTERM');
     await eventually('nothing is left', () => !isAlive(pid) && reapersOf(dataDir).length === 0);
+  });
+
+  test('is ended when the next router was refused its port', async (t) => {
+    const { dataDir, router, pid } = await withMachine(t, 0);
+    await router.kill();
+    const { port } = new URL(await listening(t, createServer()));
+    const settings = { ROUTER_DATA_DIR: dataDir, ROUTER_ORPHAN_SECONDS: '1', ROUTER_PORT: port };
+    await assert.rejects(startBench(t, { settings }), /cannot listen/);
+    assert.ok(isAlive(pid), 'not at once: another router may start');
+    await eventually('the machine and its reaper are gone', () => !isAlive(pid) && reapersOf(dataDir).length === 0);
   });
 
   test('may finish its turn', async (t) => {

@@ -63,6 +63,16 @@ export class Reaper {
     this.#replacements = 0;
   }
 
+  /**
+   * Hands the machines of an earlier router, which this one has not touched, to a reaper of their own: the earlier one
+   * ended when this router came. Call it after the registry is closed.
+   */
+  leave(): void {
+    this.watch();
+    this.#child?.stdin?.end();
+    this.#child = undefined;
+  }
+
   #start(): ChildProcess {
     const dataDir = resolve(this.#options.dataDir);
     const folder = join(dataDir, 'machine-logs');

@@ -14,6 +14,10 @@ const PROGRAM = join(import.meta.dirname, '..', '..', '..', 'bin', 'reveille.mjs
 const ENTRY = `
 const [, , command, value] = process.argv;
 if (command === 'print') console.log(JSON.stringify({ argv: process.argv.slice(2), cwd: process.cwd() }));
+if (command === 'environment') {
+  const names = Object.keys(process.env).filter((name) => /REVEILLE_LAUNCHED|CHANNEL/.test(name));
+  console.log(JSON.stringify(names));
+}
 if (command === 'exit') process.exitCode = Number(value);
 if (command === 'read') process.stdin.pipe(process.stdout);
 if (command === 'kill') process.kill(process.pid, value);
@@ -53,10 +57,17 @@ const THIS_NODE = `#!/bin/sh\nunset NODE_OPTIONS\nexec '${process.execPath}' "$@
 function start(
   root: string,
   cliArgs: readonly string[],
-  { program = join(root, 'bin', 'reveille.mjs'), cwd = '/' } = {},
+  { program = join(root, 'bin', 'reveille.mjs'), cwd = '/', shell = false } = {},
 ) {
   const env = { ...process.env, NODE_OPTIONS: `--require "${join(root, 'older.cjs')}"` };
-  return spawn(process.execPath, [program, ...cliArgs], { cwd, env });
+  const words = [process.execPath, program, ...cliArgs];
+  // As "npm start", whose shell stays.
+  if (shell)
+    return spawn('/bin/sh', ['-c', '"$@"; exit', 'sh', ...words], {
+      cwd,
+      env: { ...env, npm_lifecycle_event: 'start' },
+    });
+  return spawn(process.execPath, words.slice(1), { cwd, env });
 }
 
 async function endOf(child: ChildProcess, input = '') {
@@ -101,6 +112,23 @@ test('a signal reaches the bundled Node, once', async (t) => {
     const { stdout, status } = await endOf(child);
     assert.deepEqual([stdout, status], [`waits\n1 ${name}\n`, 7]);
   }
+});
+
+test('the end of the started process ends the bundled Node, also by SIGKILL, and the end of the shell of npm', async (t) => {
+  const root = checkout(t, THIS_NODE);
+  const killed = start(root, ['wait', 'SIGTERM']);
+  killed.stdout.once('data', () => killed.kill('SIGKILL'));
+  // Its streams end with the process that inherits them.
+  assert.equal((await endOf(killed)).stdout, 'waits\n1 SIGTERM\n');
+
+  const shell = start(root, ['wait', 'SIGTERM'], { shell: true });
+  shell.stdout.once('data', () => shell.kill('SIGTERM'));
+  assert.equal((await endOf(shell)).stdout, 'waits\n1 SIGTERM\n');
+});
+
+test('the bundled Node passes on neither the channel nor its name', async (t) => {
+  const { stdout } = await endOf(start(checkout(t, THIS_NODE), ['environment']));
+  assert.deepEqual(JSON.parse(stdout), []);
 });
 
 test('without a bundled Node that works, an older Node prints the required version', async (t) => {

@@ -9,7 +9,7 @@ import { ADMIN_TOKEN, clientOf, isAlive, WAKE_TOKEN } from '../../../src/router/
 import { firstLine } from '../../support/cluster/processes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { COMPILED, LEAN } from '../../support/quick-start.ts';
-import { behave, type Call, callsIn, installAgent } from '../../support/stand-ins/agents/executable.ts';
+import { behave, type Call, callsIn, endAgents, installAgent } from '../../support/stand-ins/agents/executable.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 import { startTargetBench } from './router.ts';
 
@@ -38,11 +38,14 @@ async function startKillableRouter(t: TestContext) {
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  atEnd(t, () => child.kill('SIGKILL'));
+  atEnd(t, () => {
+    child.kill('SIGKILL');
+    endAgents(home);
+  });
   const url = await firstLine(child);
   const client = clientOf(url);
   await client.put('alice', { provider: 'command', spec: { preset: 'claude', cwd: work } });
-  const die = async (signal: 'SIGKILL' | 'SIGTERM') => {
+  const die = async (signal: NodeJS.Signals) => {
     const exited = once(child, 'exit');
     child.kill(signal);
     await exited;
@@ -116,16 +119,38 @@ describe('a router that is killed while a turn runs', () => {
   });
 });
 
-test('a stopped router ends the programs, and the next one starts the waiting turns', async (t) => {
-  const killed = await startKillableRouter(t);
-  const running = await killed.wake('alice');
-  const { pid } = await onRecord(killed, running.json.data.turn_id!);
-  const waiting = await killed.wake('alice');
-  await killed.die('SIGTERM');
-  assert.equal(isAlive(pid), false);
-  behave(killed.home);
-  const bench = await startTargetBench(t, killed);
-  const ended = await bench.turn('alice', running.json.data.turn_id!, 'failed');
-  assert.match(ended.error ?? '', /claude was ended because the router was stopped/);
-  assert.equal((await bench.turn('alice', waiting.json.data.turn_id!, 'done')).attempts, 1);
-});
+const AGENTS = { alice: 'claude', bob: 'codex', carol: 'gemini' } as const;
+const USERS = Object.keys(AGENTS) as (keyof typeof AGENTS)[];
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
+  test(`${signal} leaves the running turns of claude, codex and gemini to the next router: one start, one end, one result`, async (t) => {
+    const stopped = await startKillableRouter(t);
+    for (const user of USERS) {
+      installAgent(join(stopped.home, 'bin'), AGENTS[user]);
+      await stopped.put(user, { provider: 'command', spec: { preset: AGENTS[user], cwd: join(stopped.home, 'work') } });
+    }
+    const running = await Promise.all(USERS.map((user) => stopped.wake(user)));
+    const waiting = await stopped.wake('alice', { message: 'the next' });
+    const pids = await eventually('all programs run', () => {
+      const calls = callsIn(stopped.home);
+      return calls.length === USERS.length && calls.map(({ pid }) => pid);
+    });
+    await stopped.die(signal);
+    assert.deepEqual(pids.map(isAlive), [true, true, true]);
+    const bench = await startTargetBench(t, stopped);
+    for (const [index, user] of USERS.entries()) await bench.turn(user, running[index]!.json.data.turn_id!, 'running');
+    // Stopped again: also an adopted turn is left.
+    await bench.close();
+    assert.deepEqual(pids.map(isAlive), [true, true, true]);
+    const last = await startTargetBench(t, stopped);
+    writeFileSync(join(stopped.home, 'go'), '');
+    for (const [index, user] of USERS.entries()) {
+      const turn = await last.turn(user, running[index]!.json.data.turn_id!, 'done');
+      assert.match(turn.reply ?? '', /heard \d+ bytes$/);
+      assert.equal(turn.attempts, 1);
+    }
+    assert.equal((await last.turn('alice', waiting.json.data.turn_id!, 'done')).attempts, 1);
+    assert.equal(callsIn(stopped.home).length, USERS.length + 1);
+    for (const user of USERS) assert.deepEqual((await last.turns(user)).counts, { done: user === 'alice' ? 2 : 1 });
+  });
+}

@@ -7,8 +7,8 @@ import { type Bench, startBench } from '../../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
 import type { MachineTurnList, MachineTurnView } from '../../../src/wire/machine-turn.ts';
 import { eventually } from '../../support/eventually.ts';
-import { installAgent } from '../../support/stand-ins/agents/executable.ts';
-import { temporaryFolder } from '../../support/temporary.ts';
+import { endAgents, installAgent } from '../../support/stand-ins/agents/executable.ts';
+import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
 export type TargetBench = Bench & {
   clock: ShiftingClock;
@@ -49,6 +49,8 @@ export async function startTargetBench(
     LANG: 'C.UTF-8',
   };
   const clock = new ShiftingClock();
+  // After the router has closed.
+  atEnd(t, () => endAgents(home));
   const settings = { REVEILLE_HOME: home, ...(again ? { ROUTER_DATA_DIR: again.dataDir } : {}) };
   const bench = await startBench(t, { clock, environment, settings });
   const turns = async (userId: string, query = '') => {

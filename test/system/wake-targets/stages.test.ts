@@ -14,7 +14,7 @@ import type { TurnStage } from '../../../src/turns/turn-view.ts';
 import { parseOrThrow } from '../../../src/wire/validate.ts';
 import { type Wake, wakeRequestSchema } from '../../../src/wire/wake.ts';
 import { eventually } from '../../support/eventually.ts';
-import { behave, callsIn, installAgent } from '../../support/stand-ins/agents/executable.ts';
+import { behave, callsIn, endAgents, installAgent } from '../../support/stand-ins/agents/executable.ts';
 import { answer, startHttpAgent } from '../../support/stand-ins/http-agent.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
@@ -41,6 +41,7 @@ function start(t: TestContext) {
     onStage: (stage) => stages.push(stage),
   });
   targets.recover();
+  atEnd(t, () => endAgents(home));
   atEnd(t, () => dispatcher.destroy());
   atEnd(t, () => targets.close());
   const wake = (spec: CommandSpec) => {

@@ -5,6 +5,7 @@
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { readProc, sendSignal } from '../../../../src/kit/process/process-info.ts';
 
 /** One recorded call of a stand-in. */
 export type Call = {
@@ -41,6 +42,12 @@ export function callsIn(home: string): Call[] {
   if (!existsSync(path)) return [];
   const lines = readFileSync(path, 'utf8').split('\n');
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Call);
+}
+
+/** Ends the stand-ins with this HOME: they continue when their router stops. Another process may have their pid by now. */
+export function endAgents(home: string): void {
+  for (const { pid } of callsIn(home))
+    if (readProc(`${pid}/environ`)?.split('\0').includes(`HOME=${home}`)) sendSignal(pid, 'SIGKILL');
 }
 
 /** Sets the behaviour of the stand-ins with this HOME from now on; without an argument, the normal one. */
