@@ -5,6 +5,7 @@
 import { type ChronosClient, eachAlarm } from '../chronos/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import { bearerOf } from '../kit/http/bearer.ts';
+import { markProved } from '../kit/http/body.ts';
 import { type AlarmView, alarmIdSchema } from '../wire/alarm.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { encodeJson, refuseDeepNesting } from '../wire/json.ts';
@@ -187,6 +188,7 @@ export function createLanggraph({ authenticate, enter, clientFor, clock }: Langg
       counts.unauthorized++;
       throw new ReveilleError('unauthorized', 'x-api-key must be a valid token of a user');
     }
+    markProved(request);
     const leave = enter(user.user, 'requests');
     try {
       const text = await request.text();
