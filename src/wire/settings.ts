@@ -1,6 +1,7 @@
 /** Parses environment settings (docs/reference/settings.md) into a typed object, once, at the edge. */
 import { z } from 'zod';
 import { ReveilleError } from './errors.ts';
+import { withoutTrailing } from './text.ts';
 import { showValue, standardMessage } from './validate.ts';
 
 /** Names and values, already merged by the process: flags over environment over file. */
@@ -53,7 +54,7 @@ export const secretSetting = z.string().min(16, 'must have at least 16 character
 /** An http or https address without a trailing slash. */
 export const urlSetting = z
   .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' })
-  .transform((url) => url.replace(/\/+$/, ''));
+  .transform((url) => withoutTrailing(url, '/'));
 
 /** The address of a listener. */
 export const hostSetting = z

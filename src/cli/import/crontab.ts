@@ -5,8 +5,8 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { badJob, type ImportContext, type Job, type JobList, nameFrom, shortHash } from './job.ts';
 
 const HAS_USER = /^\/etc\/(?:crontab$|cron\.d\/)/;
-/** `NAME = value`; the value may be in quotes. */
-const SETTING = /^([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*?)[ \t]*$/;
+/** `NAME = value`; the value may be in quotes, and have blanks around it. */
+const SETTING = /^([A-Za-z_][A-Za-z0-9_]*)[ \t]*=(.*)/;
 const LONGEST_RUN_SECONDS = 86_400;
 const LONGEST_JITTER_MINUTES = 60;
 
@@ -69,10 +69,10 @@ type Line = { fields: string; user: string | undefined; rest: string };
 
 function split(line: string, hasUser: boolean): Line | undefined {
   const [, fields, after = ''] =
-    /^(@\w+)[ \t]+(.*)$/s.exec(line) ?? /^((?:[^\s]+[ \t]+){4}[^\s]+)[ \t]+(.*)$/s.exec(line) ?? [];
+    /^(@\w+)[ \t]+(.*)/s.exec(line) ?? /^((?:[^\s]+[ \t]+){4}[^\s]+)[ \t]+(.*)/s.exec(line) ?? [];
   if (fields === undefined) return undefined;
   if (!hasUser) return { fields, user: undefined, rest: after };
-  const [, user, rest = ''] = /^(\S+)[ \t]+(.*)$/s.exec(after) ?? [];
+  const [, user, rest = ''] = /^(\S+)[ \t]+(.*)/s.exec(after) ?? [];
   return user === undefined ? undefined : { fields, user, rest };
 }
 
@@ -135,7 +135,7 @@ export function crontabJobs(text: string, from: string, context: ImportContext):
     const wrong = (problem: string) => badJob(from, `line ${at + 1}`, problem);
     const [, name, value = ''] = SETTING.exec(line) ?? [];
     if (name !== undefined) {
-      applySetting(settings, name, unquoted(value), wrong);
+      applySetting(settings, name, unquoted(value.trim()), wrong);
       continue;
     }
     // A leading hyphen keeps a line out of the log of some crons.

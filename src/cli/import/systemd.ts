@@ -47,7 +47,7 @@ function readUnit(text: string): Unit {
 
 /** The text of a unit's file with its drop-ins; of an instance, that of its template. */
 function unitText(folder: string, name: string): string | undefined {
-  const template = name.replace(/@[^.]+(?=\.)/, '@');
+  const template = name.replace(/^([^@]*@)[^.]+(?=\.)/, '$1');
   const path = [name, template].map((file) => join(folder, file)).find((file) => existsSync(file));
   if (path === undefined) return undefined;
   const extra = `${path}.d`;
@@ -123,7 +123,7 @@ function commandOf(unit: string, service: Unit | undefined, context: ImportConte
   const [line, ...more] = service.get('Service.ExecStart') ?? [];
   if (line === undefined) return { omitted: `${unit} has no ExecStart` };
   if (more.length > 0) return { omitted: `${unit} has ${more.length + 1} ExecStart lines; put them into one script` };
-  const [, marks = '', bare = ''] = /^([-@:+!|]*)(.*)$/s.exec(line)!;
+  const [, marks = '', bare = ''] = /^([-@:+!|]*)(.*)/s.exec(line)!;
   if (marks.includes('@')) return { omitted: `${unit} names its program in ExecStart with @` };
   const text = withSpecifiers(bare, unit, context);
   if (text === undefined) return { omitted: `ExecStart of ${unit} has a specifier that only systemd knows` };

@@ -167,7 +167,7 @@ function parseRule(value: string): Rule {
   for (const part of value.split(';')) {
     // Some programs end a rule with a semicolon.
     if (part === '') continue;
-    const [, name = '', list = ''] = /^([^=]*)=?(.*)$/s.exec(part)!;
+    const [, name = '', list = ''] = /^([^=]*)=?(.*)/s.exec(part)!;
     const key = name.trim().toUpperCase();
     if (!PART_NAMES.includes(key))
       refuse(`${showValue(part)} is no part of a rule; parts are ${PART_NAMES.join(', ')}`);
