@@ -192,7 +192,7 @@ describe('crons of LangGraph', () => {
   });
 
   test('no body forges an owner, reaches a prototype, or another user', async () => {
-    const dora = await fleet.person('dora');
+    const carol = await fleet.person('carol');
     const send = async (method: string, path: string, body: string, key = bob.token) => {
       const { status } = await fetchBy(`${fleet.origin}/langgraph${path}`, {
         ...{ method, body, dispatcher },
@@ -200,7 +200,7 @@ describe('crons of LangGraph', () => {
       });
       return status;
     };
-    const mine = await clientOf(dora.token).crons.create('hers', { schedule: '0 4 * * *', metadata: { team: 'a' } });
+    const mine = await clientOf(carol.token).crons.create('hers', { schedule: '0 4 * * *', metadata: { team: 'a' } });
     const cron = { assistant_id: 'x', schedule: '0 4 * * *' };
     const forged = ['user_id', 'owner', 'set_by', 'run', 'check', 'conversation_id', 'cron_id', 'constructor'];
     for (const name of forged)
