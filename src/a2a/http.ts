@@ -25,6 +25,7 @@ import {
 import { JsonRpcTransportHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import type { Clock } from '../kit/clock/clock.ts';
 import { bearerOf } from '../kit/http/bearer.ts';
+import { markProved } from '../kit/http/body.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { elementsOf, refuseDeepNesting, sliceAt } from '../wire/json.ts';
@@ -184,6 +185,7 @@ export class A2aHttp {
     const authorized = await this.#authorize(request, info);
     if (authorized === undefined)
       return refusal(401, 'a valid bearer token is needed', { 'www-authenticate': this.#challenge() });
+    markProved(request);
     const leave = this.#options.limits.enter(callerKey(authorized.caller), authorized.caller.userId);
     try {
       return await this.#dispatch(request, info, authorized, pathname.slice(A2A_PATH.length));

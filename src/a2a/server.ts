@@ -61,7 +61,9 @@ export function openA2aServer(options: A2aServerOptions): A2aServer {
   let closed: Promise<void> | undefined;
   const close = async () => {
     await tasks.close();
-    await Promise.all([push.close(), web.close()]);
+    // Current deliveries end first: they use the connections.
+    await push.close();
+    await web.close();
     await store.close();
   };
   return {

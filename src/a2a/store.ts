@@ -18,7 +18,12 @@ export type PushConfig = {
   readonly version: string;
 };
 
-export type Notification = OutboxItem & { readonly config: PushConfig; readonly body: string };
+export type Notification = OutboxItem & {
+  readonly config: PushConfig;
+  /** Whose task it is about. */
+  readonly caller: string;
+  readonly body: string;
+};
 
 /** The members that a change sets; absent members keep their value. */
 export type TaskChanges = Partial<
@@ -102,9 +107,14 @@ export function openTaskStore({ path, clock, notificationOf }: TaskStoreOptions)
       version = excluded.version`);
   const dropConfig = db.prepare('DELETE FROM push_configs WHERE task_id = ? AND id = ?');
   const notify = db.prepare('INSERT INTO notifications (id, task_id, config_id, body, due_at) VALUES (?, ?, ?, ?, ?)');
+  // Callers in turn: the first of each, then the second of each.
   const due = db.prepare(`
-    SELECT id, task_id AS taskId, config_id AS configId, body, attempts FROM notifications
-    WHERE due_at <= ? ORDER BY due_at, id LIMIT ?`);
+    SELECT n.id, n.task_id AS taskId, n.config_id AS configId, n.body, n.attempts, d.caller FROM (
+      SELECT notifications.id, caller, due_at,
+        row_number() OVER (PARTITION BY caller ORDER BY due_at, notifications.id) AS turn
+      FROM notifications JOIN tasks ON tasks.id = task_id WHERE due_at <= ?
+      ORDER BY turn, due_at, notifications.id LIMIT ?) AS d
+    JOIN notifications AS n ON n.id = d.id ORDER BY d.turn, d.due_at, d.id`);
   const nextDue = db.prepare('SELECT min(due_at) AS at FROM notifications');
   const later = db.prepare('UPDATE notifications SET attempts = attempts + 1, due_at = ? WHERE id = ?');
   const delivered = db.prepare('DELETE FROM notifications WHERE id = ?');
@@ -139,9 +149,9 @@ export function openTaskStore({ path, clock, notificationOf }: TaskStoreOptions)
   const outbox: OutboxStore<Notification> = {
     due: (now, limit) =>
       (due.all(Math.min(now, Number.MAX_SAFE_INTEGER), limit) as Row[]).flatMap((row) => {
-        const { id, taskId, configId, body, attempts } = row as Record<string, string> & { attempts: number };
+        const { id, taskId, configId, body, attempts, caller } = row as Record<string, string> & { attempts: number };
         const config = configsOf(taskId!).find((one) => one.id === configId);
-        return config === undefined ? [] : [{ id: id!, attempts, body: body!, config }];
+        return config === undefined ? [] : [{ id: id!, attempts, body: body!, caller: caller!, config }];
       }),
     nextDue: () => (nextDue.get() as { at: number | null }).at ?? undefined,
     done: (id) => writes.run(() => void delivered.run(id)),

@@ -4,6 +4,7 @@ import { Agent } from '../kit/http/dispatchers.ts';
 import { exchange, reasonOf } from '../kit/http/exchange.ts';
 import { guardedConnector } from '../kit/http/guarded-client.ts';
 import { ReveilleError } from '../wire/errors.ts';
+import { withoutTrailing } from '../wire/text.ts';
 import { MAX_PACK_BYTES } from './git-files.ts';
 import type { RemoteAnswer, RemoteRequest } from './git-thread.ts';
 
@@ -57,13 +58,14 @@ export class Remotes {
     if (LEAVING_PATH.test(address.pathname))
       throw new ReveilleError('invalid_request', 'url must have no encoded slash or backslash and no ".." in its path');
     const matches = (prefix: URL) =>
-      prefix.origin === address.origin && `${address.pathname}/`.startsWith(`${prefix.pathname.replace(/\/+$/, '')}/`);
+      prefix.origin === address.origin &&
+      `${address.pathname}/`.startsWith(`${withoutTrailing(prefix.pathname, '/')}/`);
     if (!this.#allowed.map((entry) => new URL(entry)).some(matches)) {
       const named = this.#allowed.length === 0 ? 'none' : this.#allowed.join(', ');
       const what = `${address.origin} is not an allowed remote (allowed: ${named}); set EXECUTOR_GIT_REMOTES`;
       throw new ReveilleError('forbidden', what);
     }
-    const href = address.href.replace(/\/+$/, '');
+    const href = withoutTrailing(address.href, '/');
     return { href, send: (request, signal) => this.#send(href, request, signal) };
   }
 

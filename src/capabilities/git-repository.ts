@@ -10,6 +10,7 @@ import { GitIndexManager } from 'isomorphic-git/managers';
 import { FileSystem } from 'isomorphic-git/models';
 import { type Beneath, componentsOf } from '../kit/files/beneath.ts';
 import { ReveilleError } from '../wire/errors.ts';
+import { withoutTrailing } from '../wire/text.ts';
 import { GitFiles, type IndexStats } from './git-files.ts';
 
 export const MAX_FILES = 100_000;
@@ -55,7 +56,7 @@ export const refuse = (what: string): never => {
 /** Whether a file system could treat the name as `.git`: Windows and macOS ignore case and some characters. */
 export function isGitName(name: string): boolean {
   const plain = name.replace(/[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g, '').split(':')[0]!;
-  const lower = plain.toLowerCase().replace(/[. ]+$/, '');
+  const lower = withoutTrailing(plain.toLowerCase(), '. ');
   return lower === '.git' || /^\.?git~[1-9]$/.test(lower);
 }
 
@@ -207,7 +208,7 @@ export class Repository {
    * @throws ReveilleError `not_found`
    */
   async commitOf(revision: string): Promise<Commit> {
-    const [, base = '', steps = ''] = /^(.*?)((?:~\d*|\^\d*)*)$/s.exec(revision) ?? [];
+    const [, base = revision, steps = ''] = /^([^~^]*)((?:[~^]\d*)*)$/.exec(revision) ?? [];
     let commit = await this.readCommit(await this.#oidOf(base === '@' ? 'HEAD' : base, revision));
     for (const [, kind, count] of steps.matchAll(/([~^])(\d*)/g)) {
       const n = count === '' ? 1 : Number(count);

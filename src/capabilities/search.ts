@@ -3,6 +3,7 @@ import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { WebAccess } from '../kit/http/web-access.ts';
 import { ReveilleError } from '../wire/errors.ts';
+import { withoutTrailing } from '../wire/text.ts';
 
 const BRAVE = 'https://api.search.brave.com/res/v1/web/search';
 const RESULTS_MAX = 20;
@@ -31,12 +32,12 @@ export function searchEngineOf(url: string | undefined, key: string | undefined)
   throw new ReveilleError('invalid_request', `there is no search engine: set ${remedy}`);
 }
 
-const plain = (text: string | null | undefined) => (text ?? '').replace(/<[^>]*>/g, '').slice(0, 600);
+const plain = (text: string | null | undefined) => (text ?? '').replace(/<[^<>]*>/g, '').slice(0, 600);
 
 async function ask(web: WebAccess, engine: SearchEngine, query: string, count: number, signal: AbortSignal) {
   const [url, headers] =
     'url' in engine
-      ? [new URL(`${engine.url.replace(/\/+$/, '')}/search`), {}]
+      ? [new URL(`${withoutTrailing(engine.url, '/')}/search`), {}]
       : [new URL(BRAVE), { 'x-subscription-token': engine.key }];
   url.searchParams.set('q', query);
   if ('url' in engine) url.searchParams.set('format', 'json');

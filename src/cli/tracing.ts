@@ -1,6 +1,7 @@
 /** Traces of this process, if a setting enables them. */
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
+import { withoutTrailing } from '../wire/text.ts';
 import type { CliContext } from './context.ts';
 
 /**
@@ -26,7 +27,7 @@ export async function startOwnTraces(
     );
   const { startOtlp } = await import('../kit/trace/otlp.ts');
   try {
-    return await startOtlp({ endpoint: url.href.replace(/\/+$/, ''), service, clock, log });
+    return await startOtlp({ endpoint: withoutTrailing(url.href, '/'), service, clock, log });
   } catch (error) {
     if (!(error instanceof ReveilleError)) throw error;
     log.warn(error.message);

@@ -5,6 +5,7 @@
 import { Hono } from 'hono';
 import type { Clock } from '../kit/clock/clock.ts';
 import { isZone } from '../kit/clock/zone.ts';
+import { markProved } from '../kit/http/body.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import type { ConsoleBackend } from './backend.ts';
@@ -119,6 +120,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     const { base = '', ...others } = params;
     const session = sessions.find(`/${base}/`, request.headers.get('cookie'));
     if (!session) return undefined;
+    markProved(request);
     const url = new URL(request.url);
     const backend = backendOf(session);
     const form = request.method === 'POST' ? await readForm(request) : new URLSearchParams();

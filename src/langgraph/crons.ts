@@ -63,7 +63,7 @@ const searchSchema = z.strictObject({
   sort_order: z.enum(['asc', 'desc']).nullish(),
   select: z.array(z.enum(SELECTED)).max(SELECTED.length).nullish(),
 });
-type CronSearch = z.output<typeof searchSchema>;
+export type CronSearch = z.output<typeof searchSchema>;
 const countSchema = z.strictObject(filters);
 export type CronFilter = z.output<typeof countSchema> & { enabled?: boolean | null | undefined };
 
@@ -268,19 +268,27 @@ export function isWanted(cron: Cron, { assistant_id, thread_id, metadata, enable
   return metadata == null || hasMetadata(cron, metadata);
 }
 
-/** One page of the crons that match a search, with the selected members. */
-export function pageOf(crons: readonly Cron[], search: CronSearch): readonly object[] {
-  const { limit, offset, select } = search;
-  const by = search.sort_by ?? 'created_at';
-  const sign = search.sort_order === 'asc' ? 1 : -1;
+/** A cron's place in a sorted search. */
+export type CronKey = { readonly id: string; readonly by: string };
+
+export const keyOf = (cron: Cron, { sort_by }: CronSearch): CronKey => ({
+  id: cron.cron_id,
+  by: cron[sort_by ?? 'created_at'] ?? '',
+});
+
+/** One page of the crons that match a search. */
+export function pageOf(keys: readonly CronKey[], { limit, offset, sort_order }: CronSearch): readonly CronKey[] {
+  const sign = sort_order === 'asc' ? 1 : -1;
   const compare = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0);
-  const sorted = crons.toSorted(
-    (one, other) => sign * (compare(one[by] ?? '', other[by] ?? '') || compare(one.cron_id, other.cron_id)),
-  );
-  const page = sorted.slice(offset, offset + limit);
-  if (!select) return page;
+  const sorted = keys.toSorted((one, other) => sign * (compare(one.by, other.by) || compare(one.id, other.id)));
+  return sorted.slice(offset, offset + limit);
+}
+
+/** The selected members of a cron. */
+export function selectedOf(cron: Cron, { select }: CronSearch): object {
+  if (!select) return cron;
   const names: readonly string[] = select;
-  return page.map((cron) => Object.fromEntries(Object.entries(cron).filter(([name]) => names.includes(name))));
+  return Object.fromEntries(Object.entries(cron).filter(([name]) => names.includes(name)));
 }
 
 /** @throws as {@link alarmOf} */

@@ -5,23 +5,30 @@
 import { type ChronosClient, eachAlarm } from '../chronos/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import { bearerOf } from '../kit/http/bearer.ts';
+import { markProved } from '../kit/http/body.ts';
 import { type AlarmView, alarmIdSchema } from '../wire/alarm.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { encodeJson, refuseDeepNesting } from '../wire/json.ts';
+import { utf8Bytes } from '../wire/text.ts';
 import {
   alarmOf,
   type Cron,
   type CronFilter,
+  type CronKey,
+  type CronSearch,
   changesOf,
   cronOf,
   isWanted,
+  keyOf,
   pageOf,
   readFilter,
   readSearch,
+  selectedOf,
 } from './crons.ts';
 
 const LANGGRAPH_ROOT = '/langgraph';
 const BODY_BYTES = 128 * 1024;
+const ANSWER_BYTES = 8 * 1024 * 1024;
 
 /** Clients of chronosd are cached, so that not every request proves the user's key: how many, and for how long. */
 const MOST_CLIENTS = 500;
@@ -116,17 +123,46 @@ class Crons {
     await this.#client.cancelAlarm(id);
   }
 
-  async find(filter: CronFilter): Promise<Cron[]> {
-    const found: Cron[] = [];
+  async *#each(filter: CronFilter): AsyncGenerator<Cron> {
     const wanted = filter.enabled;
     for (const status of ['active', 'paused'] as const) {
       if (wanted != null && wanted !== (status === 'active')) continue;
       for await (const alarm of eachAlarm(this.#client, { status, kind: 'cron' })) {
         const cron = cronOf(alarm, this.#user);
-        if (cron !== undefined && isWanted(cron, filter)) found.push(cron);
+        if (cron !== undefined && isWanted(cron, filter)) yield cron;
       }
     }
-    return found;
+  }
+
+  /**
+   * One page of the crons that match. It keeps their ids and what they are sorted by, and then reads those of the page,
+   * so that its memory does not grow with the texts of the user's crons.
+   */
+  async search(search: CronSearch): Promise<readonly object[]> {
+    const keys: CronKey[] = [];
+    for await (const cron of this.#each(search)) keys.push(keyOf(cron, search));
+    const page: object[] = [];
+    let bytes = 0;
+    for (const { id } of pageOf(keys, search)) {
+      // It may have been cancelled since.
+      const cron = cronOf(await this.#client.getAlarm(id), this.#user);
+      if (cron === undefined) continue;
+      const shown = selectedOf(cron, search);
+      bytes += utf8Bytes(encodeJson(shown));
+      if (bytes > ANSWER_BYTES)
+        throw new ReveilleError(
+          'invalid_request',
+          `the answer has more than ${ANSWER_BYTES} bytes; use a smaller limit, or select fewer members`,
+        );
+      page.push(shown);
+    }
+    return page;
+  }
+
+  async count(filter: CronFilter): Promise<number> {
+    let count = 0;
+    for await (const _ of this.#each(filter)) count++;
+    return count;
   }
 }
 
@@ -142,10 +178,9 @@ async function route(crons: Crons, method: string, path: string, text: string): 
     return json(await crons.create(text, undefined));
   }
   if (method === 'POST' && third === 'search') {
-    const search = readSearch(text);
-    return json(pageOf(await crons.find(search), search));
+    return json(await crons.search(readSearch(text)));
   }
-  if (method === 'POST' && third === 'count') return json((await crons.find(readFilter(text))).length);
+  if (method === 'POST' && third === 'count') return json(await crons.count(readFilter(text)));
   if (method === 'PATCH') return json(await crons.update(third, text));
   if (method !== 'DELETE') throw noSuchRoute();
   await crons.delete(third);
@@ -189,6 +224,7 @@ export function createLanggraph({ authenticate, enter, clientFor, clock }: Langg
       counts.unauthorized++;
       throw new ReveilleError('unauthorized', 'x-api-key must be a valid token of a user');
     }
+    markProved(request);
     const leave = enter(user.user, 'requests');
     try {
       const text = await request.text();

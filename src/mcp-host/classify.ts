@@ -190,7 +190,7 @@ function skeleton(text: string): string {
 function split(name: string): string[] {
   const words = name
     .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
-    .replace(/(\p{Lu}{2,})(\p{Ll}{2,})/gu, (whole, capitals: string, rest: string) =>
+    .replace(/(?<!\p{Lu})(\p{Lu}{2,})(\p{Ll}{2,})/gu, (whole, capitals: string, rest: string) =>
       // `ANDtransfer` is a word in capitals and another one; in `PAYNow` the last capital begins the second word.
       [whole, `${capitals} ${rest}`, `${capitals.slice(0, -1)} ${capitals.at(-1)}${rest}`].join(' '),
     )

@@ -139,3 +139,27 @@ test('an address is shown as it is opened, with its host; others than https are 
   ])
     assert.ok('refusal' in url(address), address);
 });
+
+test('a word for a secret is not hidden by signs, digits, look-alikes or its direction', () => {
+  const hide: readonly ((word: string) => string)[] = [
+    (word) => [...word].join('-'),
+    (word) => [...word].join(' . '),
+    (word) => word.replaceAll('a', '4').replaceAll('o', '0').replaceAll('e', '3').replaceAll('s', '5'),
+    (word) => word.replaceAll('s', '$').replaceAll('a', '@'),
+    (word) => [...word].reverse().join(''),
+    (word) => [...word].reverse().join('_'),
+    (word) => word.replaceAll('a', '\u0430').replaceAll('o', '\u043e'),
+    (word) => [...word].map((letter) => String.fromCodePoint(letter.codePointAt(0)! + 0xfee0)).join(''),
+  ];
+  for (const word of ['password', 'passphrase', 'apikey', 'accesstoken', 'securitycode', 'cardnumber'])
+    for (const hidden of hide.map((how) => how(word))) {
+      assert.ok('refusal' in form({ [hidden]: { type: 'string' } }), hidden);
+      assert.ok('refusal' in form({ a: { type: 'string', title: `Your ${hidden}` } }), hidden);
+      assert.ok('refusal' in form({ a: { type: 'string' } }, { message: `Enter the ${hidden} now` }), hidden);
+    }
+  for (const word of ['token', 'secret', 'pin', 'otp'])
+    for (const hidden of hide.map((how) => how(word)))
+      assert.ok('refusal' in form({ [hidden]: { type: 'string' } }), hidden);
+  for (const name of ['nights', 'passenger', 'pinned', 'departure', 'stop', 'tokenizer', 'seat_number', 'spin'])
+    assert.ok('question' in form({ [name]: { type: 'string' } }), name);
+});

@@ -29,13 +29,40 @@ export const QUESTIONS_AT_ONCE = 8;
 
 /**
  * Words for secrets. A form must not ask for a secret, because its values are stored and logged by others; servers must
- * use URL mode for secrets. Invisible characters and letters that look Latin do not hide them. Letters that are written
- * apart, and words of most languages, are not detected; the user sees which server asks.
+ * use URL mode for secrets. Invisible characters, letters that look Latin, signs between letters, digits for letters and
+ * reversed text do not hide them. Words of most languages are not detected; the user sees which server asks.
  */
 const SECRET_FIELD =
   /pass[\s_-]?(word|wd|phrase|code|wort)|\bp(ass)?wd\b|\bpsw\b|kennwort|contrase[nñ]a|mot[\s_-]de[\s_-]passe|\bsenha\b|парол|密码|密碼|パスワード|(verification|login|sign[\s_-]?in|authenticat(ion|or)|security)[\s_-]?code|secret|credential|api[\s_-]?key|private[\s_-]?key|(access|auth|refresh|bearer|session)[\s_-]?token|\btoken\b|\botp\b|one[\s_-]?time[\s_-]?(code|password)|\b2fa\b|\bmfa\b|\bpin([\s_-]?code)?\b|\bcvv\b|\bcvc\b|card[\s_-]?number|credit[\s_-]?card|\bssn\b|social[\s_-]?security|seed[\s_-]?phrase|recovery[\s_-]?(code|phrase)/i;
 const SECRET_MESSAGE =
   /pass(word|phrase|code|wort)|kennwort|contrase[nñ]a|mot de passe|\bsenha\b|парол|密码|密碼|パスワード|(verification|login|sign[\s_-]?in|authenticat(ion|or))[\s_-]?code|\bpin\b([\s_-]?code)?|api[\s_-]?key|private[\s_-]?key|secret[\s_-]?key|(access|auth|bearer)[\s_-]?token|one[\s_-]?time[\s_-]?(code|password)|credit[\s_-]?card|card[\s_-]?number|security[\s_-]?code|social[\s_-]?security|seed[\s_-]?phrase/i;
+
+/** The long ones in the form of {@link joined}, which has no word ends. */
+const SECRET_PARTS = [
+  ...['password', 'passwd', 'passphrase', 'passcode', 'passwort', 'kennwort', 'contrasena', 'motdepasse'],
+  ...['apikey', 'privatekey', 'secretkey', 'accesstoken', 'authtoken', 'refreshtoken', 'bearertoken', 'sessiontoken'],
+  ...['verificationcode', 'logincode', 'signincode', 'securitycode', 'onetimecode', 'creditcard', 'cardnumber'],
+  ...['socialsecurity', 'seedphrase', 'recoverycode', 'recoveryphrase', 'credential'],
+];
+/** Whole names of fields in that form. */
+const SECRET_NAMES =
+  /^(?:my|your|the|user|account|enter)*(?:secret|token|otp|pin|pwd|psw|senha|mfa|twofa|cvv|cvc|ssn)s?$/;
+const LETTERS: Readonly<Record<string, string>> = {
+  ...{ 0: 'o', 1: 'i', 3: 'e', 4: 'a', 5: 's', 7: 't', 8: 'b', 9: 'g', '@': 'a', $: 's', '!': 'i', '|': 'i', '€': 'e' },
+};
+
+/** The letters of a text, with those for which digits and signs stand. */
+const joined = (text: string): string =>
+  inLatin(text.normalize('NFKC'))
+    .toLowerCase()
+    .replace(/[01345789@$!|€]/g, (sign) => LETTERS[sign] ?? sign)
+    .replace(/[^\p{L}]+/gu, '');
+
+/** Each text as it is written and reversed. */
+const bothWays = (text: string) => [text, [...text].reverse().join('')];
+const hidesPart = (text: string) =>
+  bothWays(joined(text)).some((letters) => SECRET_PARTS.some((part) => letters.includes(part)));
+const isSecretName = (text: string) => bothWays(joined(text)).some((letters) => SECRET_NAMES.test(letters));
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 const words = (name: string) => name.replace(/([a-z])([A-Z])/g, '$1 $2').replaceAll('_', ' ');
@@ -87,7 +114,9 @@ function fieldOf(name: string, schema: unknown, required: boolean): unknown {
 const names = (secret: RegExp, text: string) => secret.test(text) || secret.test(inLatin(text));
 
 const asksForSecret = ({ name, title, description = '' }: QuestionField) =>
-  names(SECRET_FIELD, words(name)) || names(SECRET_FIELD, words(title)) || names(SECRET_MESSAGE, description);
+  [name, title].some((text) => names(SECRET_FIELD, words(text)) || isSecretName(text)) ||
+  names(SECRET_MESSAGE, description) ||
+  [name, title, description].some(hidesPart);
 
 export type ReadQuestion = { question: QuestionText } | { refusal: string };
 
@@ -103,7 +132,8 @@ function readForm({ message, requestedSchema }: Record<string, unknown>): ReadQu
     return { refusal: 'its form has a field that is not a text, number, boolean or choice' };
   const read = questionTextSchema.safeParse({ mode: 'form', message, fields });
   if (!read.success || read.data.mode !== 'form') return { refusal: 'its form is malformed or too long' };
-  if (hasPassword || names(SECRET_MESSAGE, read.data.message) || read.data.fields.some(asksForSecret))
+  const { message: text } = read.data;
+  if (hasPassword || names(SECRET_MESSAGE, text) || hidesPart(text) || read.data.fields.some(asksForSecret))
     return { refusal: 'it asks for a secret in a form, which a server must not do' };
   return { question: read.data };
 }

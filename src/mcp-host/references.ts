@@ -31,7 +31,7 @@ const SECRET_NAME =
 const SECRET_START =
   /\b(sk-|ghp_|gho_|ghs_|github_pat_|glpat-|xox[abprs]-|AKIA|AIza|npm_|hf_)[A-Za-z0-9_-]{8,}|-----BEGIN|\beyJ[A-Za-z0-9_-]{20,}/;
 /** A long word of letters and digits. Most keys look like this; settings do not. */
-const LONG_WORD = /(?=[A-Za-z0-9+_]*\d)(?=[A-Za-z0-9+_]*[A-Za-z])[A-Za-z0-9+_]{32,}/;
+const LONG_WORD = /(?<![A-Za-z0-9+_])(?=[A-Za-z0-9+_]*\d)(?=[A-Za-z0-9+_]*[A-Za-z])[A-Za-z0-9+_]{32,}/;
 
 /** Whether a variable or header of this name usually contains a secret. */
 export function namesSecret(name: string): boolean {

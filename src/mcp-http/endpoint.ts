@@ -5,6 +5,7 @@
 import { createMcpHandler, type McpHttpHandler, type Server } from '@modelcontextprotocol/server';
 import type { Clock } from '../kit/clock/clock.ts';
 import { bearerOf } from '../kit/http/bearer.ts';
+import { markProved } from '../kit/http/body.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { isObject, parseUntrustedJson, sliceAt } from '../wire/json.ts';
@@ -227,6 +228,7 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
       const verdict = await verifier.verify(token, endpoint);
       if ('refused' in verdict) return refuseToken(verdict.refused, verdict.about);
       const { caller, grant } = verdict;
+      markProved(request);
       const general = missingScopes(caller, []);
       if (general.length > 0) return refuseScope(caller, general);
       // There are no sessions here, so a session id belongs to another subject or to another server.

@@ -19,7 +19,7 @@ type Payload = {
   readonly [name: string]: unknown;
 };
 
-type Row = { sealed: string; consumed_at: number | null };
+type Row = { sealed: string; consumed_at: number | null; grant_id: string | null; created_at: number };
 
 /**
  * Maximum rows of the models that unauthenticated callers fill. The connections of users bound the others. A new row
@@ -28,13 +28,21 @@ type Row = { sealed: string; consumed_at: number | null };
 const MOST_ROWS: Readonly<Record<string, number>> = {
   ...{ DeviceCode: 1000, Client: 1000, Interaction: 5000, Session: 5000, ReplayDetection: 20_000 },
 };
-/** Used refresh tokens that are kept per grant, so that a replayed one is recognised. */
+/**
+ * Used refresh tokens that are kept per grant, so that a replayed one is recognised; and unused ones, of which the grace
+ * period makes several.
+ */
 const MOST_USED = 32;
 /** Lifetime of records without an expiry: clients that registered themselves. */
 const UNLIMITED_SECONDS = 30 * 86_400;
 const FORGET_EVERY_MS = 60_000;
 /** A client that registered itself, and that no user has connected for this long, gives way to others. */
-const UNCONNECTED_MS = 3_600_000;
+const UNCONNECTED_MS = 15 * 60_000;
+/**
+ * How long the last used refresh token of a grant still works: its answer may have been lost, or two processes of the
+ * client used it at once. A replay after it, or of an earlier token, ends the grant (RFC 9700 §4.14.2).
+ */
+const GRACE_SECONDS = 60;
 
 export type ArtifactOptions = {
   store: OauthStore;
@@ -69,11 +77,26 @@ export class Artifacts {
 
   #read(where: string, ...values: string[]): Payload | undefined {
     const { store, secret } = this.#options;
-    const row = store.sql(`SELECT sealed, consumed_at FROM artifacts WHERE ${where}`).get(...values) as Row | undefined;
+    const row = store
+      .sql(`SELECT sealed, consumed_at, grant_id, created_at, model FROM artifacts WHERE ${where}`)
+      .get(...values) as (Row & { model: string }) | undefined;
     const text = row && openRights(row.sealed, secret);
     if (row === undefined || text === undefined) return undefined;
     const payload = JSON.parse(text) as Payload;
-    return row.consumed_at === null ? payload : { ...payload, consumed: row.consumed_at };
+    return row.consumed_at === null || this.#isInGrace(row) ? payload : { ...payload, consumed: row.consumed_at };
+  }
+
+  /** Whether a used refresh token still works: it was used shortly before, and no token after it was. */
+  #isInGrace({ model, consumed_at, grant_id, created_at }: Row & { model: string }): boolean {
+    const { store, clock } = this.#options;
+    if (model !== 'RefreshToken' || consumed_at === null || grant_id === null) return false;
+    if (Math.floor(clock.now() / 1000) - consumed_at > GRACE_SECONDS) return false;
+    const later = store
+      .sql(`
+        SELECT 1 FROM artifacts
+        WHERE model = 'RefreshToken' AND grant_id = ? AND consumed_at IS NOT NULL AND created_at > ? LIMIT 1`)
+      .get(grant_id, created_at);
+    return later === undefined;
   }
 
   async #upsert(model: string, id: string, payload: Payload, expiresIn = UNLIMITED_SECONDS): Promise<void> {
@@ -104,13 +127,14 @@ export class Artifacts {
   #makeRoom(model: string, grantId: string | null, now: number): void {
     const { store } = this.#options;
     if (model === 'RefreshToken' && grantId !== null)
-      store
-        .sql(`
-          DELETE FROM artifacts WHERE model = 'RefreshToken' AND digest IN (
-            SELECT digest FROM artifacts
-            WHERE model = 'RefreshToken' AND grant_id = ? AND consumed_at IS NOT NULL
-            ORDER BY created_at DESC LIMIT -1 OFFSET ?)`)
-        .run(grantId, MOST_USED);
+      for (const used of [0, 1])
+        store
+          .sql(`
+            DELETE FROM artifacts WHERE model = 'RefreshToken' AND digest IN (
+              SELECT digest FROM artifacts
+              WHERE model = 'RefreshToken' AND grant_id = ? AND (consumed_at IS NOT NULL) = ?
+              ORDER BY created_at DESC LIMIT -1 OFFSET ?)`)
+          .run(grantId, used, MOST_USED);
     const most = MOST_ROWS[model];
     if (most === undefined) return;
     const count = () =>
@@ -132,7 +156,11 @@ export class Artifacts {
         .sql('UPDATE artifacts SET consumed_at = ? WHERE model = ? AND digest = ? AND consumed_at IS NULL')
         .run(Math.floor(clock.now() / 1000), model, digest);
       if (Number(changes) === 1) return true;
-      const row = store.sql('SELECT grant_id FROM artifacts WHERE model = ? AND digest = ?').get(model, digest);
+      const row = store
+        .sql('SELECT model, grant_id, consumed_at, created_at FROM artifacts WHERE model = ? AND digest = ?')
+        .get(model, digest) as (Row & { model: string }) | undefined;
+      // The first use stays recorded: a use in the grace period does not extend it.
+      if (row && this.#isInGrace(row)) return true;
       if (typeof row?.grant_id === 'string') connections.revoked(row.grant_id);
       return false;
     });

@@ -63,6 +63,8 @@ export type Context = {
   readonly path: string;
   readonly query: Readonly<Record<string, string | string[] | undefined>>;
   readonly req: IncomingMessage;
+  readonly response: { get(header: string): string };
+  remove(header: string): void;
   status: number;
   type: string;
   body: unknown;

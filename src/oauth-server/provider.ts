@@ -228,6 +228,14 @@ function mayHaveTokens({ grantId, amr }: TokenSource, { connections, persons }: 
   return grantId !== undefined && connections.get(grantId) !== undefined && isStillValid(amr, persons);
 }
 
+/** The error that a redirect brings to a client; `undefined` for any other redirect. */
+function failureIn(location: string): string | undefined {
+  const { search = '', hash = '' } = URL.parse(location) ?? {};
+  // The library answers some response types in the fragment.
+  const given = [search, hash.slice(1)].map((text) => new URLSearchParams(text)).find((one) => one.has('error'));
+  return given && `${given.get('error_description') ?? 'The request is wrong'} (${given.get('error')})`;
+}
+
 /** Disables features that the library cannot turn off, and removes them from the metadata. */
 function strict({ page }: ProviderOptions) {
   return async (ctx: Context, next: () => Promise<void>): Promise<void> => {
@@ -238,6 +246,18 @@ function strict({ page }: ProviderOptions) {
       return;
     }
     await next();
+    const failure = ctx.path === ROUTES.authorization ? failureIn(ctx.response.get('location')) : undefined;
+    if (failure) {
+      // Any client can register any address: without a page, a link to this server would lead anywhere (RFC 9700 §4.11.2).
+      ctx.remove('location');
+      ctx.status = 400;
+      await page(
+        ctx,
+        'Error',
+        noticePage('This request does not work', `${failure}. Start again in the client.`, 'bad'),
+      );
+      return;
+    }
     if (ctx.path.startsWith('/.well-known/') && typeof ctx.body === 'object' && ctx.body !== null) {
       const {
         claims_parameter_supported: _,

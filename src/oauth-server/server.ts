@@ -66,6 +66,13 @@ const WRITING_ROUTES: ReadonlySet<string> = new Set([
   ...[ROUTES.authorization, ROUTES.device_authorization, ROUTES.registration],
 ]);
 const NEW_REQUESTS = { ofKey: { burst: 30, perMinute: 60 }, total: { burst: 200, perMinute: 600 } };
+/**
+ * Clients that register themselves. One address has few of them, and all together register fewer in the 15 minutes after
+ * which an unused one gives way than are stored.
+ */
+export const REGISTRATIONS = { ofKey: { burst: 20, perMinute: 1 / 3 }, total: { burst: 200, perMinute: 40 } };
+/** Requests for the keys of clients, by their host. */
+const KEYS_OF_HOST = { ofKey: { burst: 20, perMinute: 20 }, total: { burst: 120, perMinute: 600 } };
 /** Fetches of client documents: the caller chooses the host. */
 const DOCUMENTS = { ofKey: { burst: 10, perMinute: 20 }, total: { burst: 60, perMinute: 120 } };
 /** Documents of connected clients, limited for each: requests for other documents do not end connections. */
@@ -86,7 +93,10 @@ class Server implements OauthServer {
   readonly #artifacts: Artifacts;
   readonly #interactions: Interactions;
   readonly #limits: Readonly<
-    Record<'newRequests' | 'documents' | 'knownDocuments' | 'deviceCodes' | 'signIns', RateLimit>
+    Record<
+      'newRequests' | 'registrations' | 'keysOfHost' | 'documents' | 'knownDocuments' | 'deviceCodes' | 'signIns',
+      RateLimit
+    >
   >;
   readonly #figures: OauthFigures = { answered: 0, refused: 0, limited: 0, failed: 0 };
   #provider: { readonly of: string; readonly provider: Provider; readonly handle: Handle } | undefined;
@@ -108,6 +118,8 @@ class Server implements OauthServer {
     });
     this.#limits = {
       newRequests: new RateLimit(clock, NEW_REQUESTS),
+      registrations: new RateLimit(clock, REGISTRATIONS),
+      keysOfHost: new RateLimit(clock, KEYS_OF_HOST),
       documents: new RateLimit(clock, DOCUMENTS),
       knownDocuments: new RateLimit(clock, KNOWN_DOCUMENTS),
       deviceCodes: new RateLimit(clock, DEVICE_CODES),
@@ -157,6 +169,7 @@ class Server implements OauthServer {
     if (uid !== undefined) return this.#interaction(request, { uid, remoteAddress });
     if (!this.#isKnown(path)) throw new ReveilleError('not_found', 'the authorization server has no such path');
     if (WRITING_ROUTES.has(path) && !this.#limits.newRequests.take(this.#keyOf(remoteAddress))) throw tooMany();
+    if (path === ROUTES.registration && !this.#limits.registrations.take(this.#keyOf(remoteAddress))) throw tooMany();
     if (FORMS.has(path)) {
       this.#refuseOtherSites(request);
       if (request.method === 'POST' && !this.#limits.deviceCodes.take(this.#keyOf(remoteAddress))) throw tooMany();
@@ -213,6 +226,23 @@ class Server implements OauthServer {
     throw new ReveilleError('forbidden', 'this form must be sent from its own page');
   }
 
+  /** Client documents that are about to be fetched. Their limits are checked before. */
+  readonly #documents = new Set<string>();
+
+  #mayFetch(clientId: string, address: string): boolean {
+    const { knownDocuments, documents } = this.#limits;
+    const isKnown = this.connections.isConnected(clientId);
+    const may = isKnown ? knownDocuments.take(clientId) : documents.take(this.#keyOf(address));
+    if (may) this.#documents.add(clientId);
+    return may;
+  }
+
+  /** The `fetch` of the library: client documents, and the keys at `jwks_uri`, which any request for a token can cause. */
+  readonly #fetch = async (url: string | URL): Promise<Response> => {
+    if (!this.#documents.delete(String(url)) && !this.#limits.keysOfHost.take(new URL(url).host)) throw tooMany();
+    return guardedFetch(this.#web)(url);
+  };
+
   /** The library's server for the current address and keys. */
   async #current(): Promise<{ provider: Provider; handle: Handle }> {
     const { config, clock, persons, log } = this.#options;
@@ -223,11 +253,8 @@ class Server implements OauthServer {
     const provider = createProvider({
       ...{ library: this.#library, issuer, keys, cookieSecret: this.#keys.cookieSecret },
       ...{ artifacts: this.#artifacts, connections: this.connections, persons },
-      ...{ registration: config.registration, fetch: guardedFetch(this.#web) },
-      mayFetch: (clientId, address) =>
-        this.connections.isConnected(clientId)
-          ? this.#limits.knownDocuments.take(clientId)
-          : this.#limits.documents.take(this.#keyOf(address)),
+      ...{ registration: config.registration, fetch: this.#fetch },
+      mayFetch: (clientId, address) => this.#mayFetch(clientId, address),
       page: async (ctx, title, main) => this.#inLibrary(ctx, title, main),
     });
     provider.on('server_error', (_ctx, err) => {

@@ -82,7 +82,7 @@ export const questionAnswerSchema = z.strictObject({
 });
 export type QuestionAnswer = z.output<typeof questionAnswerSchema>;
 
-const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
+const EMAIL = /^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 function formatProblem(text: string, format: QuestionField['format']): string | undefined {
@@ -162,7 +162,7 @@ export function typedValue({ kind, options = [] }: QuestionField, typed: string)
   switch (kind) {
     case 'number':
     case 'integer':
-      return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : text;
+      return /^[-+]?(\d+(?:\.\d*)?|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : text;
     case 'boolean':
       if (/^(y|yes|true|on|1)$/i.test(text)) return true;
       return /^(n|no|false|off|0)$/i.test(text) ? false : text;

@@ -1,6 +1,7 @@
 /** Parses environment settings (docs/reference/settings.md) into a typed object, once, at the edge. */
 import { z } from 'zod';
 import { ReveilleError } from './errors.ts';
+import { withoutTrailing } from './text.ts';
 import { showValue, standardMessage } from './validate.ts';
 
 /** Names and values, already merged by the process: flags over environment over file. */
@@ -68,7 +69,7 @@ export const secretSetting = secretType(z.string().min(16, 'must have at least 1
 /** An http or https address in its canonical form (host in lower case, no default port), without a trailing slash. */
 export const urlSetting = z
   .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' })
-  .transform((url) => new URL(url).href.replace(/\/+$/, ''));
+  .transform((url) => withoutTrailing(new URL(url).href, '/'));
 
 /** The address of a listener. */
 export const hostSetting = z

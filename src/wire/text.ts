@@ -10,6 +10,16 @@ export function utf8Bytes(text: string): number {
   return Buffer.byteLength(text, 'utf8');
 }
 
+/**
+ * `text` without the characters of `set` at its end. An expression such as `/x+$/` takes quadratic time on a text of
+ * many `x` that ends otherwise.
+ */
+export function withoutTrailing(text: string, set: string): string {
+  let end = text.length;
+  while (end > 0 && set.includes(text[end - 1]!)) end--;
+  return text.slice(0, end);
+}
+
 /** Lower-case hex digits: a digest, a key or a signature. */
 export function hexDigits(digits: number) {
   return z.string().regex(new RegExp(`^[0-9a-f]{${digits}}$`), `must be ${digits} lower-case hex digits`);

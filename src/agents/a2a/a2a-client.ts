@@ -10,6 +10,7 @@ import type { Dispatcher } from 'undici';
 import { joinUrl } from '../../kit/http/exchange.ts';
 import { isPathSegment } from '../../wire/identifier.ts';
 import { isObject } from '../../wire/json.ts';
+import { withoutTrailing } from '../../wire/text.ts';
 import { type CallResult, call } from '../call.ts';
 import { oneLine } from '../prompt.ts';
 import { textAt } from '../terminal/readers.ts';
@@ -117,7 +118,7 @@ function cardAddresses(url: string): { card: URL; shared: boolean }[] {
   ];
 }
 
-const pathOf = ({ pathname }: URL) => pathname.replace(/\/+$/, '');
+const pathOf = ({ pathname }: URL) => withoutTrailing(pathname, '/');
 
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])$/;
 

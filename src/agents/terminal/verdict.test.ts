@@ -104,3 +104,11 @@ test('every output has a result, and only the expected format marks a turn as do
     }),
   );
 });
+
+test('a reply of many replacement characters is cut in linear time', () => {
+  const before = process.cpuUsage().user;
+  const reply = boundedReply(`${'\ufffd'.repeat(87_000)}${'x'.repeat(200_000)}`)!;
+  assert.ok(reply.startsWith('\ufffd'));
+  // Processor time, which a busy computer does not change: a millisecond, against 2.7 seconds.
+  assert.ok(process.cpuUsage().user - before < 500_000);
+});

@@ -1,6 +1,7 @@
 /** Determines the outcome of a program's turn from its output and its exit. Pure. */
 import { lastOutput } from '../../router/providers/redaction.ts';
 import type { Outcome } from '../../turns/turn.ts';
+import { withoutTrailing } from '../../wire/text.ts';
 import type { TerminalPreset } from '../preset.ts';
 import { oneLine } from '../prompt.ts';
 import type { Exit, Output, Reading } from './readers.ts';
@@ -25,10 +26,7 @@ export function boundedReply(reply: string | undefined): string | undefined {
   if (reply === undefined) return undefined;
   const bytes = Buffer.from(reply, 'utf8');
   if (bytes.length <= REPLY_BYTES) return reply.toWellFormed();
-  const kept = bytes
-    .subarray(0, REPLY_BYTES)
-    .toString('utf8')
-    .replace(/\ufffd+$/, '');
+  const kept = withoutTrailing(bytes.toString('utf8', 0, REPLY_BYTES), '\ufffd');
   return `${kept}\n[cut here: the reply has ${bytes.length} bytes]`;
 }
 

@@ -98,3 +98,8 @@ test('a duration is the exact sum of its parts', () => {
     }),
   );
 });
+
+test('a long text that is almost a duration is refused at once', () => {
+  // An expression that can split `11` in two ways would try 2^60 combinations.
+  assert.throws(() => parseEvery(`@every ${'11h'.repeat(60)}!`));
+});

@@ -56,9 +56,9 @@ export function parseEvery(cronExpr: string): number {
 
 /** The exact nanoseconds of a duration such as `1h30m`; `undefined` when it is not a duration. */
 function sumOfParts(amount: string): bigint | undefined {
-  if (!/^((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(amount)) return undefined;
+  if (!/^((\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(amount)) return undefined;
   let sum = 0n;
-  for (const [, whole = '', fraction = '', unit = ''] of amount.matchAll(/(\d*)\.?(\d*)([a-zµμ]+)/g)) {
+  for (const [, whole = '', fraction = '', unit = ''] of amount.matchAll(/(\d*)(?:\.(\d*))?([a-zµμ]+)/gy)) {
     const scale = 10n ** BigInt(fraction.length);
     const scaled = BigInt(whole + fraction) * NANOSECONDS[unit]!;
     // A fraction of a nanosecond is rounded up, so that it does not count as a whole number of milliseconds.

@@ -4,6 +4,8 @@ import { z } from 'zod';
 import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import { alarmIdSchema, alarmListQuerySchema, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { encodeJson, RawJson } from '../../wire/json.ts';
+import { utf8Bytes } from '../../wire/text.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type AlarmState, scheduledOccurrence } from '../alarm/alarm.ts';
 import { viewAlarm } from '../alarm/view.ts';
@@ -19,6 +21,10 @@ type Page = { states: readonly AlarmState[]; next: unknown };
 
 /** After this time a search returns its results so far and a cursor to continue, because a caller waits. */
 const SEARCH_MS = 75;
+/** A page of this size fits into one message of MCP, which has each alarm twice. */
+const PAGE_BYTES = 2 * 1024 * 1024;
+/** Alarms that one statement reads. */
+const STEP = 64;
 const dueSchema = z.object({ dueAt: z.int(), alarmId: alarmIdSchema });
 
 const filterOf = ({ status, kind, cursor }: Query) => ({
@@ -77,7 +83,7 @@ async function nextToRing(
   return { states, next: last && { dueAt: scheduledOccurrence(last)!.dueAt, alarmId: last.alarm.id } };
 }
 
-function pageOf(service: ChronosService, owner: string, query: Query, limit: number): Promise<Page> {
+function partOf(service: ChronosService, owner: string, query: Query, limit: number): Promise<Page> {
   const { store } = service;
   if (query.sort === 'next') return nextToRing(store, owner, query, limit);
   if (query.until !== undefined)
@@ -85,6 +91,34 @@ function pageOf(service: ChronosService, owner: string, query: Query, limit: num
   return query.text === undefined
     ? newest(store, owner, query, limit)
     : holding(service, owner, query.text, query, limit);
+}
+
+/** The position after an alarm, as {@link Page.next}. */
+const positionOf = (state: AlarmState, { sort }: Query) =>
+  sort === 'next' ? { dueAt: scheduledOccurrence(state)!.dueAt, alarmId: state.alarm.id } : state.alarm.id;
+
+/**
+ * A page of encoded views. It ends at `limit` alarms or at {@link PAGE_BYTES}, and has at least one alarm. The store
+ * reads in steps, so that a page of large alarms needs no more memory than its bytes and one step.
+ */
+async function pageOf(service: ChronosService, owner: string, query: Query, limit: number) {
+  const alarms: RawJson[] = [];
+  let bytes = 0;
+  let last: AlarmState | undefined;
+  let { cursor } = query;
+  for (;;) {
+    const { states, next } = await partOf(service, owner, { ...query, cursor }, Math.min(STEP, limit - alarms.length));
+    for (const state of states) {
+      const text = encodeJson(viewAlarm(state, service));
+      bytes += utf8Bytes(text);
+      if (bytes > PAGE_BYTES && last) return { alarms, next: positionOf(last, query) };
+      alarms.push(new RawJson(text));
+      last = state;
+    }
+    // A search may end before its limit, because a caller waits.
+    if (next === undefined || alarms.length === limit || query.text !== undefined) return { alarms, next };
+    cursor = encodeCursor(next);
+  }
 }
 
 export function alarmListRoutes(app: HttpApp, service: ChronosService): void {
@@ -97,10 +131,10 @@ export function alarmListRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.listAlarms, async (c) => {
     const owner = await ownerOfRequest(service, c);
     const query = parseOrThrow(alarmListQuerySchema, c.req.query());
-    const { states, next } = await pageOf(service, owner, query, query.limit ?? LIST_LIMIT_DEFAULT);
+    const { alarms, next } = await pageOf(service, owner, query, query.limit ?? LIST_LIMIT_DEFAULT);
     return sendOk(c, {
-      alarms: states.map((state) => viewAlarm(state, service)),
-      count: states.length,
+      alarms,
+      count: alarms.length,
       next_cursor: next === undefined ? undefined : encodeCursor(next),
     });
   });

@@ -71,7 +71,7 @@ function fieldsAt(parent: Fields, name: string, path: string): Fields {
 
 /** The style of the file: its first indentation, and its line ends. */
 function formattingOf(text: string): FormattingOptions {
-  const [, indent = '  '] = /^[{[]?\s*?\n([ \t]+)/m.exec(text) ?? [];
+  const [, indent = '  '] = /^[{[]?[ \t]*\r?\n([ \t]+)/m.exec(text) ?? [];
   const isTab = indent.startsWith('\t');
   return { insertSpaces: !isTab, tabSize: isTab ? 1 : indent.length, eol: text.includes('\r\n') ? '\r\n' : '\n' };
 }

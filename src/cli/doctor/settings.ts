@@ -20,6 +20,7 @@ import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { parseMcpHttpConfig } from '../../mcp-http/config.ts';
 import { checkOauthServer } from '../../oauth-server/library.ts';
 import { parseRouterConfig } from '../../router/config.ts';
+import { withoutTrailing } from '../../wire/text.ts';
 import { labelOf } from '../access/chronos.ts';
 import { orUndefined } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
@@ -133,7 +134,7 @@ const MOST_BYTES = 4 * 1024 * 1024;
 const listSchema = z.object({ data: z.array(z.object({ id: z.string() })) });
 
 function requestFor({ provider, baseUrl, apiKey }: EndpointConfig): { url: string; headers: Record<string, string> } {
-  const base = baseUrl.replace(/\/+$/, '');
+  const base = withoutTrailing(baseUrl, '/');
   if (provider !== 'anthropic')
     return { url: `${base}/models`, headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` } };
   const headers = { 'anthropic-version': '2023-06-01', ...(apiKey === undefined ? {} : { 'x-api-key': apiKey }) };

@@ -21,6 +21,7 @@ import { type FieldsWith, type FieldType, fieldOf, OWNER_FIELDS } from '../../wi
 import type { HookView, ObjectField } from '../../wire/conditions.ts';
 import { plainError } from '../../wire/fire.ts';
 import { type SetBy, setByText } from '../../wire/set-by.ts';
+import { withoutTrailing } from '../../wire/text.ts';
 import { columns, counted, fit, pad, table, textWidth, wrap } from './columns.ts';
 import type { Output } from './output.ts';
 
@@ -111,7 +112,7 @@ const senderText = ({ verify }: HookView) => SENDERS[verify];
 
 /** An address whose base is not known begins with the path. */
 const hookAddress = ({ address }: HookView, base: string | undefined) =>
-  base !== undefined && address.startsWith('/') ? `${base.replace(/\/+$/, '')}${address}` : oneLine(address);
+  base !== undefined && address.startsWith('/') ? `${withoutTrailing(base, '/')}${address}` : oneLine(address);
 
 /** The output of `alarm set`. @param alarm what it waits for, if it has no time */
 export function renderCreated(

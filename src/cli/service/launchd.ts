@@ -102,7 +102,7 @@ export async function launchd({ environment, homePath, isOnlyText }: ManagerOpti
     async state(name) {
       const { status, stdout } = await control('print', target(name));
       const isThere = existsSync(fileOf(name));
-      const pid = Number(/^\s*pid = (\d+)/m.exec(stdout)?.[1]) || undefined;
+      const pid = Number(/^[ \t]*pid = (\d+)/m.exec(stdout)?.[1]) || undefined;
       const loaded = status === 0;
       const state = !isThere ? 'missing' : pid ? 'running' : loaded ? 'failing' : 'stopped';
       return { state, enabled: isThere, pid, atBoot: false };

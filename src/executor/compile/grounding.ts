@@ -24,6 +24,7 @@ import { misleading } from '../../kit/text/hidden-characters.ts';
 import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
 import { isObject } from '../../wire/json.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
+import { withoutTrailing } from '../../wire/text.ts';
 import { escaped, valueAt } from '../intent/pointer.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { type Material, ORIGINS, type Origin, type OriginKind, type Source, sourcesOf } from './sources.ts';
@@ -253,7 +254,8 @@ export function provenanceOf(intent: Intent, material: Material, tools: Tools): 
 
 /** Letters, with single hyphens or apostrophes between them. */
 const PLAIN_WORD = /^[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}]+)*$/u;
-const SURROUNDING_PUNCTUATION = /^[([{<"'‘“„«]+|[)\]}>"'’”»“.,:;!?…]+$/gu;
+const LEADING_PUNCTUATION = /^[([{<"'‘“„«]+/u;
+const TRAILING_PUNCTUATION = `)]}>"'’”»“.,:;!?…`;
 
 type TextPart = {
   readonly text: string;
@@ -268,7 +270,7 @@ type TextPart = {
 function textParts(text: string): readonly TextPart[] {
   const parts: { start: number; end: number; plain: boolean }[] = [];
   for (const { 0: word, index } of text.matchAll(/\S+/gu)) {
-    const bare = word.replace(SURROUNDING_PUNCTUATION, '');
+    const bare = withoutTrailing(word.replace(LEADING_PUNCTUATION, ''), TRAILING_PUNCTUATION);
     if (bare === '') continue;
     const start = index + word.indexOf(bare);
     const plain = PLAIN_WORD.test(bare);

@@ -6,6 +6,7 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { z } from 'zod';
 import { bearerMatches, bearerOf, NEEDS_BEARER, refuseBearer } from '../../kit/http/bearer.ts';
+import { markProved } from '../../kit/http/body.ts';
 import type { HttpContext, HttpEnv } from '../../kit/http/handlers.ts';
 import { labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -35,6 +36,7 @@ export function requireAdmin({ adminToken }: Pick<ExecutorConfig, 'adminToken'>)
       );
     if (!bearerMatches(c.req.header('authorization'), adminToken))
       throw await refuseBearer(c as HttpContext, NEEDS_BEARER);
+    markProved(c.env.incoming);
     await next();
   };
 }
@@ -53,6 +55,7 @@ export function requireCaller(
     else if (token === undefined ? given?.startsWith(SUBMITTER_PREFIX) : !bearerMatches(header, token))
       throw await refuseBearer(c as HttpContext, NEEDS_BEARER);
     else c.set('caller', { kind: 'operator' });
+    markProved(c.env.incoming);
     await next();
   };
 }

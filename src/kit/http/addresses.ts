@@ -61,7 +61,7 @@ type Parsed = {
 
 function parse(address: string): Parsed | undefined {
   // The zone of an address (fe80::1%eth0) does not change its destination.
-  const bare = address.replace(/%.*$/, '');
+  const bare = address.split('%', 1)[0]!;
   // ipaddr.js also parses texts that Node does not accept as addresses: `127.1`, `0x7f000001`.
   if (isIP(bare) === 0) return undefined;
   const parsed = ipaddr.parse(bare);

@@ -2,6 +2,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { MiddlewareHandler } from 'hono';
 import { ReveilleError } from '../../wire/errors.ts';
+import { markProved } from './body.ts';
 import { addressOf } from './connections.ts';
 import type { HttpContext, HttpEnv } from './handlers.ts';
 
@@ -52,6 +53,7 @@ export function requireBearer(token: string | undefined): MiddlewareHandler<Http
     if (digest !== undefined && !matches(c.req.header('authorization'), digest)) {
       throw await refuseBearer(c, NEEDS_BEARER);
     }
+    markProved(c.env.incoming);
     await next();
   };
 }

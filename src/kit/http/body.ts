@@ -1,7 +1,11 @@
-/** Request bodies: read once, with a size limit, and given to handlers as JSON. */
-import type { IncomingMessage } from 'node:http';
+/**
+ * Request bodies: read once, with a size limit, and given to handlers as JSON. A body is read after the credential in the
+ * request's head was checked. Bodies whose sender has not proved a credential share a budget of bytes and of time.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseJsonObject } from '../../wire/json.ts';
+import type { Clock } from '../clock/clock.ts';
 import type { HttpContext } from './handlers.ts';
 
 const EMPTY = Buffer.alloc(0);
@@ -9,7 +13,7 @@ const JSON_MEDIA_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)
 const WRITES = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
 /** Whether the request announces a body. */
-function hasBody(incoming: IncomingMessage): boolean {
+export function hasBody(incoming: IncomingMessage): boolean {
   if (incoming.headers['transfer-encoding'] !== undefined) return true;
   const length = incoming.headers['content-length'];
   return length !== undefined && Number(length) !== 0;
@@ -24,9 +28,106 @@ export function checkContentType(incoming: IncomingMessage): void {
   throw new ReveilleError('invalid_request', `content-type must be application/json in UTF-8 (got ${got})`);
 }
 
+const endedEarly = () => new ReveilleError('invalid_request', 'the body ended before it was complete');
+
 function tooLarge(limitBytes: number): ReveilleError {
   return new ReveilleError('invalid_request', `the body must be at most ${limitBytes} bytes`, { status: 413 });
 }
+
+const proved = new WeakSet<object>();
+
+/**
+ * Records that the sender of a request proved a credential in its head, so that its body is read without the budget.
+ *
+ * @param request the one that {@link BodyReader} reads: Node's, or the `Request` of a page or service
+ */
+export function markProved(request: object): void {
+  proved.add(request);
+}
+
+export type UnprovedLimits = {
+  /** All bodies together whose senders have not proved a credential, from their first byte to the end of the answer. */
+  unprovedBytes: number;
+  /** From the head of such a request to the end of its body. */
+  unprovedMs: number;
+};
+
+type Unproved = { bytes: number; readonly reading: AbortController; isComplete: boolean };
+
+/** Reads the bodies of one listener's requests. */
+export class BodyReader {
+  readonly #limits: UnprovedLimits;
+  readonly #clock: Clock;
+  readonly #open = new Set<Unproved>();
+  #bytes = 0;
+
+  constructor(limits: UnprovedLimits, clock: Clock) {
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  /** Bytes of the bodies in the budget. */
+  get unprovedBytes(): number {
+    return this.#bytes;
+  }
+
+  /**
+   * @param request marked by {@link markProved} if its sender proved a credential
+   * @throws ReveilleError as `readBounded`; without a proof also 408 for a slow body, and 503 when the budget is spent
+   */
+  async read(
+    { incoming, outgoing }: { incoming: IncomingMessage; outgoing: ServerResponse },
+    limitBytes: number,
+    request: object = incoming,
+  ): Promise<Buffer> {
+    if (!hasBody(incoming)) return EMPTY;
+    if (proved.has(request)) return readBounded(incoming, limitBytes);
+    const body: Unproved = { bytes: 0, reading: new AbortController(), isComplete: false };
+    this.#open.add(body);
+    outgoing.once('close', () => {
+      this.#open.delete(body);
+      this.#bytes -= body.bytes;
+    });
+    const cancel = this.#clock.after(this.#limits.unprovedMs, () => body.reading.abort(tooSlow()));
+    const onBytes = (bytes: number) => {
+      body.bytes += bytes;
+      this.#bytes += bytes;
+      while (this.#bytes > this.#limits.unprovedBytes && this.#endLargest());
+    };
+    try {
+      return await readBounded(incoming, limitBytes, { onBytes, ended: body.reading.signal });
+    } catch (thrown) {
+      if (body.reading.signal.aborted) outgoing.setHeader('connection', 'close');
+      throw thrown;
+    } finally {
+      cancel();
+      body.isComplete = true;
+    }
+  }
+
+  /** Ends the largest incomplete body: most senders of events send small ones. False if all are complete. */
+  #endLargest(): boolean {
+    let largest: Unproved | undefined;
+    for (const body of this.#open) if (!body.isComplete && body.bytes > (largest?.bytes ?? 0)) largest = body;
+    if (!largest) return false;
+    this.#bytes -= largest.bytes;
+    largest.bytes = 0;
+    largest.isComplete = true;
+    largest.reading.abort(overBudget());
+    return true;
+  }
+}
+
+const tooSlow = () =>
+  new ReveilleError('invalid_request', 'the body took too long to arrive; send it again', {
+    status: 408,
+    retryable: true,
+  });
+
+const overBudget = () =>
+  new ReveilleError('unavailable', 'too many bodies of unauthenticated senders are being read; send it again', {
+    retryAfterSeconds: 1,
+  });
 
 /**
  * Reads a request's body.
@@ -34,24 +135,34 @@ function tooLarge(limitBytes: number): ReveilleError {
  * @throws ReveilleError `invalid_request`: 413 as soon as more than `limitBytes` are announced or have arrived, 400 if
  * the sender ends early
  */
-export function readBounded(incoming: IncomingMessage, limitBytes: number): Promise<Buffer> {
-  if (!hasBody(incoming)) return Promise.resolve(EMPTY);
+function readBounded(
+  incoming: IncomingMessage,
+  limitBytes: number,
+  { onBytes, ended }: { onBytes?: (bytes: number) => void; ended?: AbortSignal } = {},
+): Promise<Buffer> {
   if (Number(incoming.headers['content-length'] ?? 0) > limitBytes) return Promise.reject(tooLarge(limitBytes));
+  // The sender may have disconnected while its credential was checked.
+  if (incoming.destroyed) return Promise.reject(endedEarly());
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
     const settle = (then: () => void) => {
       incoming.off('data', onData).off('end', onEnd).off('close', onBroken).off('error', onBroken);
+      ended?.removeEventListener('abort', onEnded);
       then();
     };
+    const onEnded = () => settle(() => reject(ended!.reason));
+    ended?.addEventListener('abort', onEnded);
     const onData = (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes > limitBytes) settle(() => reject(tooLarge(limitBytes)));
-      else chunks.push(chunk);
+      else {
+        chunks.push(chunk);
+        onBytes?.(chunk.length);
+      }
     };
     const onEnd = () => settle(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-    const onBroken = () =>
-      settle(() => reject(new ReveilleError('invalid_request', 'the body ended before it was complete')));
+    const onBroken = () => settle(() => reject(endedEarly()));
     incoming.on('data', onData).on('end', onEnd).on('close', onBroken).on('error', onBroken);
   });
 }

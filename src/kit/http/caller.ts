@@ -4,6 +4,7 @@ import { NoEnvelope, openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { ANSWER_DEPTH, encodeJson, parseJsonObject, type RawJson } from '../../wire/json.ts';
 import { type PathNames, pathOf, type Route } from '../../wire/route.ts';
+import { withoutTrailing } from '../../wire/text.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Clock } from '../clock/clock.ts';
 import { traceHeaders } from '../trace/trace.ts';
@@ -104,7 +105,7 @@ function addressOf({ url, name }: Daemon): string {
     throw new ReveilleError('invalid_request', `the address of ${name} must be an http:// or https:// URL`);
   if (parsed.username || parsed.password)
     throw new ReveilleError('invalid_request', `the address of ${name} must not carry a user name or password`);
-  return `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '');
+  return withoutTrailing(`${parsed.origin}${parsed.pathname}`, '/');
 }
 
 /** @throws ReveilleError `invalid_request` for an invalid address or token */

@@ -4,10 +4,11 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { z } from 'zod';
 import { systemClock } from '../clock/clock.ts';
 import { silentLogger } from '../log/log.ts';
 import { addressOf, type ConnectionFigures, trackConnections } from './connections.ts';
-import { sendOk } from './handlers.ts';
+import { sendOk, serve } from './handlers.ts';
 import { type HttpLimits, type RunningServer, startServer } from './server.ts';
 
 const LARGE = 'x'.repeat(32 * 1024 * 1024);
@@ -25,7 +26,8 @@ async function started(t: TestContext, limits: Partial<HttpLimits> = {}) {
     limits: { lingerMs: 50, ...limits },
     routes(app) {
       app.get('/large', (c) => c.body(LARGE));
-      app.post('/size', (c) => sendOk(c, {}));
+      const about = { summary: '', credential: 'none', data: z.unknown() } as const;
+      serve(app, { method: 'post', path: '/size', ...about }, (c) => sendOk(c, {}));
       app.get('/slow', () => {
         entered.shift()?.();
         return new Promise<Response>(() => {});

@@ -5,6 +5,7 @@
  * certificate, a timeout in the queue.
  */
 import type { Dispatcher } from 'undici';
+import { withoutTrailing } from '../../wire/text.ts';
 import type { Clock } from '../clock/clock.ts';
 import { type Handler, plainTransport, type Transport } from './plain-transport.ts';
 
@@ -262,7 +263,7 @@ export function openStream(
 }
 
 export function joinUrl(base: string, path: string): URL {
-  return new URL(base.replace(/\/+$/, '') + path);
+  return new URL(withoutTrailing(base, '/') + path);
 }
 
 /** Whether a token is valid in a header. The error message of Node would otherwise contain the whole token. */

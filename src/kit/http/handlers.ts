@@ -16,10 +16,12 @@ export type HttpBindings = {
   /** Aborts when the server begins to drain: endless answers must end then. */
   draining: AbortSignal;
   wrongTokens: WrongTokens;
+  /** Reads the request's body, within the limit. */
+  readBody(): Promise<Buffer>;
 };
 
 export type HttpVariables = {
-  /** The request body, already read and within the limit; empty if there was none. */
+  /** The request body of a route, read after its guards and within the limit; empty if there was none. */
   body: Buffer;
 };
 
@@ -34,10 +36,16 @@ type HonoPath<Path extends string> = Path extends `${infer Before}{${infer Name}
   ? `${Before}:${Name}${HonoPath<Rest>}`
   : Path;
 
+const readBody: MiddlewareHandler<HttpEnv> = async (c, next) => {
+  c.set('body', await c.env.readBody());
+  await next();
+};
+
 /**
- * Serves a route. Daemons add all their routes with it.
+ * Serves a route. Daemons add all their routes with it. The body is read when all checks of the request's head have
+ * passed.
  *
- * @param guards run before the handler, after the app's own checks
+ * @param guards run before the body is read, after the app's own checks
  */
 export function serve<R extends Route>(
   app: HttpApp,
@@ -46,7 +54,7 @@ export function serve<R extends Route>(
   ...guards: readonly MiddlewareHandler<HttpEnv>[]
 ): void {
   const hono = path.replace(/\{(\w+)\}/g, ':$1');
-  app.on([method.toUpperCase()], [hono], ...guards, handler as Handler<HttpEnv>);
+  app.on([method.toUpperCase()], [hono], ...guards, readBody, handler as Handler<HttpEnv>);
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8';

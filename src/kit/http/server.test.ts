@@ -3,11 +3,15 @@ import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { z } from 'zod';
+import { eventually } from '../../../test/support/eventually.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Clock, systemClock } from '../clock/clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { silentLogger } from '../log/log.ts';
+import { requireBearer } from './bearer.ts';
 import { bodyBytes, readJson } from './body.ts';
-import { sendOk } from './handlers.ts';
+import { sendOk, serve } from './handlers.ts';
 import { type RunningServer, type ServerOptions, startServer } from './server.ts';
 
 async function started(t: TestContext, options: Partial<ServerOptions> = {}): Promise<RunningServer> {
@@ -17,10 +21,12 @@ async function started(t: TestContext, options: Partial<ServerOptions> = {}): Pr
     host: '127.0.0.1',
     port: 0,
     routes(app) {
-      app.post('/echo', async (c) => sendOk(c, await readJson(c, { raw: ['payload'] }), 201));
-      app.post('/size', (c) => sendOk(c, { bytes: bodyBytes(c).length }));
-      app.post('/pause', (c) => sendOk(c, { paused: true }));
-      app.delete('/thing', (c) => sendOk(c, {}));
+      const about = { summary: '', credential: 'none', data: z.unknown() } as const;
+      const at = (method: 'post' | 'delete', path: `/${string}`) => ({ method, path, ...about });
+      serve(app, at('post', '/echo'), async (c) => sendOk(c, await readJson(c, { raw: ['payload'] }), 201));
+      serve(app, at('post', '/size'), (c) => sendOk(c, { bytes: bodyBytes(c).length }));
+      serve(app, at('post', '/pause'), (c) => sendOk(c, { paused: true }));
+      serve(app, at('delete', '/thing'), (c) => sendOk(c, {}));
     },
     log: silentLogger,
     clock: systemClock,
@@ -227,7 +233,7 @@ test('a body over the limit gets 413, announced or streamed; a body at the limit
   // An endless chunked body: the answer must come while the sender is still sending.
   const socket = await rawSocket(t, server);
   socket.write(
-    'POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+    'POST /size HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
   );
   const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`;
   const sendChunks = () => {
@@ -238,6 +244,52 @@ test('a body over the limit gets 413, announced or streamed; a body at the limit
   await socket.gone;
   assert.match(socket.received(), /^HTTP\/1\.1 413 /);
   assert.equal((await send(server, '/healthz')).status, 200);
+});
+
+const headOf = (bytes: number, token = '') =>
+  `POST /size HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${token}Content-Length: ${bytes}\r\n\r\n`;
+
+test('bodies of unproved senders have a budget: its largest incomplete body is refused, and no other', async (t) => {
+  const server = await started(t, { limits: { unprovedBytes: 100_000 } });
+  const largest = await rawSocket(t, server);
+  largest.write(headOf(200_000) + 'x'.repeat(60_000));
+  await eventually('the first body is read', () => server.figures().unprovedBytes === 60_000);
+  const second = await rawSocket(t, server);
+  second.write(headOf(50_000) + 'x'.repeat(45_000));
+  await largest.gone;
+  assert.match(largest.received(), /^HTTP\/1\.1 503 [\s\S]*retry-after: 1\r\n/i);
+  second.write('x'.repeat(5000));
+  await eventually('the smaller body is answered', () => second.received().includes('{"bytes":50000}'));
+  await eventually('answered bodies leave the budget', () => server.figures().unprovedBytes === 0);
+});
+
+test('a slow body of an unproved sender gets 408, and one behind a right token has the ordinary time', async (t) => {
+  const clock = new ManualClock();
+  const token = 'a-token-of-the-tests';
+  const server = await started(t, {
+    clock,
+    limits: { unprovedMs: 5000 },
+    routes(app) {
+      const about = { summary: '', credential: 'none', data: z.unknown() } as const;
+      serve(app, { method: 'post', path: '/size', ...about }, (c) => sendOk(c, { bytes: bodyBytes(c).length }));
+      serve(
+        app,
+        { method: 'post', path: '/guarded', ...about },
+        (c) => sendOk(c, { bytes: bodyBytes(c).length }),
+        requireBearer(token),
+      );
+    },
+  });
+  const slow = await rawSocket(t, server);
+  slow.write(`${headOf(10)}x`);
+  const proved = await rawSocket(t, server);
+  proved.write(`${headOf(10, `Authorization: Bearer ${token}\r\n`).replace('/size', '/guarded')}x`);
+  await eventually('the slow body is read', () => server.figures().unprovedBytes === 1);
+  await clock.advance(5001);
+  await slow.gone;
+  assert.match(slow.received(), /^HTTP\/1\.1 408 /);
+  proved.write('x'.repeat(9));
+  await eventually('the proved body is answered', () => proved.received().includes('{"bytes":10}'));
 });
 
 test('the server survives a body that ends early', async (t) => {

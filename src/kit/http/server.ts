@@ -12,10 +12,19 @@ import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { PROBES } from '../../wire/route.ts';
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
-import { checkContentType, readBounded } from './body.ts';
+import { BodyReader, checkContentType, type UnprovedLimits } from './body.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
 import { type ConnectionFigures, type ConnectionLimits, type Connections, trackConnections } from './connections.ts';
-import { failureParts, type HttpApp, type HttpContext, type HttpEnv, sendError, sendOk, serve } from './handlers.ts';
+import {
+  failureParts,
+  type HttpApp,
+  type HttpBindings,
+  type HttpContext,
+  type HttpEnv,
+  sendError,
+  sendOk,
+  serve,
+} from './handlers.ts';
 import type { ListenerSettings } from './listener-settings.ts';
 import { bracketed, hostCheck, originCheck } from './origin.ts';
 import { answerClientError, refuseMethod, refuseOnSocket } from './outside-routes.ts';
@@ -25,23 +34,26 @@ import { WrongTokens } from './wrong-tokens.ts';
 export type ReadyReport = { ready: boolean; reasons?: readonly string[] };
 
 /** Limits on a client's use of the server. */
-export type HttpLimits = ConnectionLimits & {
-  bodyBytes: number;
-  /** All header lines of a request together. */
-  headerBytes: number;
-  /** From the first byte of a request to the end of its headers. */
-  headersMs: number;
-  /** From the first byte of a request to the end of its body. */
-  requestMs: number;
-  /** How long an idle connection is kept. */
-  keepAliveMs: number;
-};
+export type HttpLimits = ConnectionLimits &
+  UnprovedLimits & {
+    bodyBytes: number;
+    /** All header lines of a request together. */
+    headerBytes: number;
+    /** From the first byte of a request to the end of its headers. */
+    headersMs: number;
+    /** From the first byte of a request to the end of its body. */
+    requestMs: number;
+    /** How long an idle connection is kept. */
+    keepAliveMs: number;
+  };
 
 const DEFAULT_LIMITS: HttpLimits = {
   bodyBytes: 256 * 1024,
   headerBytes: 16 * 1024,
   headersMs: 10_000,
   requestMs: 30_000,
+  unprovedBytes: 16 * 1024 * 1024,
+  unprovedMs: 10_000,
   keepAliveMs: 60_000,
   connections: 4096,
   connectionsPerAddress: 1024,
@@ -75,7 +87,7 @@ export type ServerOptions = {
   limits?: Partial<HttpLimits>;
   /** The listener's settings. With a certificate it speaks only HTTPS. */
   listener?: ListenerSettings | undefined;
-  /** Refuses requests by their head, before any of the body is read. */
+  /** Refuses requests by their head. */
   guard?: ((c: HttpContext) => void | Promise<void>) | undefined;
   /**
    * Whether a target takes requests of any program that has its address: with any content type, and from any origin.
@@ -97,14 +109,16 @@ export type Fallback = {
   owns(target: string): boolean;
   /** Maximum size of a request body. */
   bodyBytes(target: string): number;
-  /** @param body read and within the limit */
-  answer(c: HttpContext, body: Buffer): Promise<Response>;
+  /** @param read reads the body within the limit; `request` is the one that the app marks when its sender is proved */
+  answer(c: HttpContext, read: (request: object) => Promise<Buffer>): Promise<Response>;
 };
 
 /** Counters of a server's listener, for its metrics. */
 export type ListenerFigures = ConnectionFigures & {
   /** Since the start. */
   wrongTokens: number;
+  /** Bytes of bodies whose senders have not proved a credential. */
+  unprovedBytes: number;
 };
 
 export type RunningServer = {
@@ -133,10 +147,16 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { tls, ...bounds } = options.listener ?? { tls: undefined };
   const limits = { ...DEFAULT_LIMITS, ...bounds, ...options.limits };
   const draining = new AbortController();
-  const app = buildApp(options, limits, draining.signal);
+  const bodies = new BodyReader(limits, options.clock);
+  const app = buildApp(options, bodies, draining.signal);
   const wrongTokens = new WrongTokens(options.clock, options.log);
   const listener = getRequestListener(
-    (request, env) => app.fetch(request, { ...env, draining: draining.signal, wrongTokens }) as Promise<Response>,
+    (request, env) => {
+      // The server speaks HTTP/1.1 only.
+      const node = env as Pick<HttpBindings, 'incoming' | 'outgoing'>;
+      const readBody = () => bodies.read(node, limits.bodyBytes);
+      return app.fetch(request, { ...node, draining: draining.signal, wrongTokens, readBody }) as Promise<Response>;
+    },
     { errorHandler: (thrown) => answerOutsideRoutes(thrown, options.log) },
   );
   const { server, stopFollowing } = createListener(options, limits, (incoming, outgoing) => {
@@ -168,7 +188,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     routes: app.routes
       .filter(({ method }) => method !== 'ALL')
       .map(({ method, path }) => ({ method: method.toLowerCase(), path: path.replace(/:(\w+)/g, '{$1}') })),
-    figures: () => ({ ...connections.figures(), wrongTokens: wrongTokens.total }),
+    figures: () => ({
+      ...connections.figures(),
+      wrongTokens: wrongTokens.total,
+      unprovedBytes: bodies.unprovedBytes,
+    }),
     close() {
       closed ??= Promise.all([other?.close(), drain(server, connections, draining, options)]).then(() => {});
       wrongTokens.close();
@@ -199,7 +223,7 @@ function createListener(
   return { server, stopFollowing: followCertificate(server, tls, pair, { clock, log }) };
 }
 
-function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSignal): HttpApp {
+function buildApp(options: ServerOptions, bodies: BodyReader, draining: AbortSignal): HttpApp {
   const app: HttpApp = new Hono<HttpEnv>();
   const checkHost = hostCheck(options.host, options.allowedHosts ?? []);
   const checkOrigin = originCheck(options.allowedOrigins ?? []);
@@ -227,7 +251,9 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
     return sendError(c, error);
   });
   app.notFound((c) => {
-    if (fallback?.owns(c.env.incoming.url ?? '')) return fallback.answer(c, c.get('body'));
+    const target = c.env.incoming.url ?? '';
+    if (fallback?.owns(target))
+      return fallback.answer(c, (request) => bodies.read(c.env, fallback.bodyBytes(target), request));
     throw new ReveilleError(
       'not_found',
       `${c.req.method} ${shownPath(c).slice(0, 200)} is not a route of ${options.name}`,
@@ -235,8 +261,7 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
   });
   app.use(async (c, next) => {
     const { incoming } = c.env;
-    const isOfFallback = fallback?.owns(incoming.url ?? '') === true;
-    const takesAny = isOfFallback || isOpen(c);
+    const takesAny = fallback?.owns(incoming.url ?? '') === true || isOpen(c);
     checkHost(c.req.header('host'));
     if (!takesAny) checkOrigin(c.req.header('origin'));
     if (draining.aborted && !probes.has(c.req.path)) {
@@ -244,10 +269,6 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
     }
     await options.guard?.(c);
     if (!takesAny) checkContentType(incoming);
-    c.set(
-      'body',
-      await readBounded(incoming, isOfFallback ? fallback!.bodyBytes(incoming.url ?? '') : limits.bodyBytes),
-    );
     await next();
   });
   if (!fallback?.owns('/')) serve(app, PROBES.root, (c) => sendOk(c, { name: options.name, version: options.version }));

@@ -17,7 +17,10 @@ export type OutboxItem = {
  * later.
  */
 export type OutboxStore<Item extends OutboxItem> = {
-  /** The items due at `now`, at most `limit`, longest waiting first. */
+  /**
+   * The items due at `now`, at most `limit`, longest waiting first. With {@link OutboxOptions.shares}, a store takes the
+   * owners in turn, so that one with many items does not fill the answer.
+   */
   due(now: number, limit: number): readonly Item[];
   /** When the next item is due; `undefined` if none is left. */
   nextDue(): number | undefined;
@@ -57,6 +60,11 @@ export type OutboxOptions<Item extends OutboxItem> = {
   readonly random: () => number;
   /** Maximum of concurrent deliveries. */
   readonly concurrency: number;
+  /**
+   * What an item shares with others, such as its owner and its receiver, and how many deliveries each of them may have at
+   * once. One with slow receivers then delays only its own items.
+   */
+  readonly shares?: { readonly of: (item: Item) => readonly string[]; readonly most: number };
   readonly firstPauseMs: number;
   readonly longestPauseMs: number;
   /** After this number of attempts an item is dropped; `undefined`: it is retried without limit. */
@@ -66,8 +74,8 @@ export type OutboxOptions<Item extends OutboxItem> = {
   /** Log fields of an item. */
   readonly about: (item: Item) => Record<string, unknown>;
   /**
-   * How long `close` retries the waiting items once. 0: it aborts the current deliveries, which the next process takes
-   * over.
+   * How long `close` retries the waiting items once. 0: it only lets the current deliveries end, and the next process
+   * takes over the rest.
    */
   readonly lastRoundMs: number;
 };
@@ -92,6 +100,11 @@ const POLL_MS = 60_000;
 const BUSY_MS = 5_000;
 /** A new item causes an early retry of an unreachable receiver, but no more often than this. */
 const EARLY_RETRY_MS = 500;
+/**
+ * How long `close` waits for the answers to current deliveries. A receiver that has a request and whose answer is not
+ * awaited gets it once more.
+ */
+const FINISH_MS = 2000;
 
 class OutboxDelivery<Item extends OutboxItem> implements Outbox {
   readonly #options: OutboxOptions<Item>;
@@ -100,6 +113,8 @@ class OutboxDelivery<Item extends OutboxItem> implements Outbox {
   /** Aborts the current deliveries. */
   readonly #aborting = new AbortController();
   readonly #active = new Map<string, Promise<void>>();
+  /** Current deliveries of each share. */
+  readonly #inUse = new Map<string, number>();
   #queue: Item[] = [];
   #started = false;
   /**
@@ -144,9 +159,9 @@ class OutboxDelivery<Item extends OutboxItem> implements Outbox {
     this.#unsubscribe?.();
     this.#cancelTimer();
     const abort = () => this.#aborting.abort(new Error('this process is shutting down'));
-    const cancel = clock.after(lastRoundMs, abort);
-    if (lastRoundMs === 0) abort();
+    const cancel = clock.after(Math.max(lastRoundMs, FINISH_MS), abort);
     await Promise.all(this.#active.values());
+    if (lastRoundMs === 0) abort();
     if (this.#started) await this.#lastRound();
     cancel();
   }
@@ -166,12 +181,14 @@ class OutboxDelivery<Item extends OutboxItem> implements Outbox {
     const { store, now, concurrency, log, noun } = this.#options;
     try {
       while (this.#active.size < concurrency) {
-        if (this.#queue.length === 0) {
+        let item = this.#takeNext();
+        if (item === undefined) {
           const due = store.due(now(), BATCH + this.#active.size);
           this.#queue = due.filter(({ id }) => !this.#active.has(id));
+          item = this.#takeNext();
         }
-        const item = this.#queue.shift();
         if (item === undefined) break;
+        this.#count(item, 1);
         this.#active.set(item.id, this.#deliver(item));
       }
       const next = store.nextDue();
@@ -186,6 +203,23 @@ class OutboxDelivery<Item extends OutboxItem> implements Outbox {
     }
   }
 
+  /** The first item of the queue whose shares have a free delivery. */
+  #takeNext(): Item | undefined {
+    const { shares } = this.#options;
+    const isFree = (item: Item) =>
+      shares === undefined || shares.of(item).every((share) => (this.#inUse.get(share) ?? 0) < shares.most);
+    const at = this.#queue.findIndex(isFree);
+    return at < 0 ? undefined : this.#queue.splice(at, 1)[0];
+  }
+
+  #count(item: Item, change: 1 | -1): void {
+    for (const share of this.#options.shares?.of(item) ?? []) {
+      const count = (this.#inUse.get(share) ?? 0) + change;
+      if (count > 0) this.#inUse.set(share, count);
+      else this.#inUse.delete(share);
+    }
+  }
+
   async #deliver(item: Item): Promise<void> {
     // The map must contain it before it can end.
     await Promise.resolve();
@@ -193,6 +227,7 @@ class OutboxDelivery<Item extends OutboxItem> implements Outbox {
       await this.#record(item, await this.#attempt(item));
     } finally {
       this.#active.delete(item.id);
+      this.#count(item, -1);
       this.#poll();
     }
   }

@@ -47,7 +47,7 @@ const RULES = /^(?:(?:RRULE|DTSTART|RDATE|EXDATE)[:;]|FREQ=)/i;
 
 /** @throws PhraseError for rules that RFC 5545 does not permit */
 function rulesOf(text: string, zone: string): Reading {
-  const rrule = text.trim().replace(/\s+(?=(?:RRULE|DTSTART|RDATE|EXDATE)[:;])/gi, '\n');
+  const rrule = text.trim().replace(/(?<!\s)\s+(?=(?:RRULE|DTSTART|RDATE|EXDATE)[:;])/gi, '\n');
   try {
     parseRecurrence(rrule);
   } catch (thrown) {

@@ -81,7 +81,7 @@ function onOthers(pid: number): Ancestor | undefined {
   try {
     const options = { encoding: 'utf8', timeout: 2000, env: { LC_ALL: 'C', PATH: '/bin:/usr/bin' } } as const;
     const line = execFileSync('ps', ['-o', 'ppid=,lstart=,ucomm=,command=', '-p', String(pid)], options);
-    const [, parent, started, command] = /^\s*(\d+)\s+(\w+\s+\w+\s+\d+\s+[\d:]+\s+\d+)\s+(.*)$/m.exec(line) ?? [];
+    const [, parent, started, command] = /^ *(\d+) +(\w+ +\w+ +\d+ +[\d:]+ +\d+) +(.*)/.exec(line) ?? [];
     return parent === undefined ? undefined : { pid, parent: Number(parent), started: started!, command: command! };
   } catch {
     return undefined;

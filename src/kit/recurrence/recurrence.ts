@@ -182,7 +182,7 @@ export function parseRule({ name: line, parameters, value }: Pick<ContentLine, '
   for (const part of value.split(';')) {
     // Some programs end a rule with a semicolon.
     if (part === '') continue;
-    const [, name = '', list = ''] = /^([^=]*)=?(.*)$/s.exec(part)!;
+    const [, name = '', list = ''] = /^([^=]*)=?(.*)/s.exec(part)!;
     const key = name.trim().toUpperCase();
     if (NEUTRAL_PARTS[key] === list.trim().toUpperCase()) continue;
     if (!PART_NAMES.includes(key))

@@ -32,7 +32,9 @@ export type MarkedPart = { readonly text: string; readonly isEscaped: boolean };
 /** The same for a page that distinguishes such code points from text that spells them out; tabs stay. */
 export function marked(text: string): MarkedPart[] {
   // The text cannot contain these two characters, because they are in the table.
-  const parts = laidOut(text, (character) => `\u0001${braced(character)}\u0002`).split(/\u0001(.*?)\u0002/su);
+  const parts = laidOut(text, (character) => `\u0001${braced(character)}\u0002`).split(
+    /\u0001([^\u0001\u0002]*)\u0002/u,
+  );
   return parts.flatMap((part, at) => (part === '' ? [] : [{ text: part, isEscaped: at % 2 === 1 }]));
 }
 

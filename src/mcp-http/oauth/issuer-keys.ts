@@ -10,6 +10,7 @@ import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { parseUntrustedJson } from '../../wire/json.ts';
 import type { TrustedIssuer } from '../../wire/remote-caller.ts';
 import { isOnThisComputer } from '../../wire/settings.ts';
+import { withoutTrailing } from '../../wire/text.ts';
 
 const MAX_BYTES = 256 * 1024;
 /** Pause after a failure before the next request to the same origin, milliseconds. */
@@ -22,7 +23,7 @@ const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.string().max(2
 /** The possible addresses of an issuer's metadata: RFC 8414 §3.1, and OpenID Connect Discovery 1.0 §4. */
 function metadataUrls(issuer: string): string[] {
   const { origin, pathname } = new URL(issuer);
-  const path = pathname.replace(/\/+$/, '');
+  const path = withoutTrailing(pathname, '/');
   return [
     `${origin}/.well-known/oauth-authorization-server${path}`,
     `${origin}${path}/.well-known/openid-configuration`,

@@ -5,6 +5,7 @@
 import type { Dispatcher } from 'undici';
 import type { Handler, Transport } from '../../kit/http/plain-transport.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import { withoutTrailing } from '../../wire/text.ts';
 import type { Lease } from '../supervisor.ts';
 import type { ProxyConnections } from './proxy-connections.ts';
 import { PROXIED_ROUTES } from './routes.ts';
@@ -92,7 +93,7 @@ export function agentTransport(
     const target = {
       ...options,
       origin: base.origin,
-      path: base.pathname.replace(/\/+$/, '') + options.path,
+      path: withoutTrailing(base.pathname, '/') + options.path,
       headers: { ...(options.headers as Record<string, string>), ...own },
     };
     try {

@@ -3,7 +3,7 @@
  * and passes every other path to the given pages. It has no route of the internal listener.
  */
 import { bearerOf, refuseBearer } from '../../kit/http/bearer.ts';
-import { readJson } from '../../kit/http/body.ts';
+import { hasBody, markProved, readJson } from '../../kit/http/body.ts';
 import { addressOf, isLoopback } from '../../kit/http/connections.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { type Fallback, type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
@@ -35,7 +35,8 @@ export type PageInfo = {
 
 /**
  * Answers every path that is not a route of the daemon. `Host` was checked, `Origin` was not; the body is at most 64
- * KiB. The request's signal aborts when the reader disconnects.
+ * KiB, and arrives when it is read. `markProved` is called with the request once its sender is known. The request's
+ * signal aborts when the reader disconnects.
  */
 export type Pages = (request: Request, info: PageInfo) => Promise<Response>;
 
@@ -145,7 +146,10 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
     const given = bearerOf(c.req.header('authorization')) ?? '';
     if (given === '') counts.unauthorized++;
     const person = given === '' ? undefined : holderOf(given, addressOf(c.env.incoming.socket));
-    if (person) return person;
+    if (person) {
+      markProved(c.env.incoming);
+      return person;
+    }
     throw await refuseBearer(c, NEEDS_CREDENTIAL);
   };
 
@@ -277,7 +281,7 @@ function fallbackOf({ pages, serviceAt, isTls }: FallbackParts): Fallback {
   return {
     owns: (target) => serviceAt(target) !== undefined || (pages !== undefined && isForPages(target)),
     bodyBytes: (target) => serviceAt(target)?.bodyBytes ?? PAGE_BODY_BYTES,
-    answer(c, body) {
+    answer(c, read) {
       const { incoming, outgoing, draining } = c.env;
       const { method = 'GET', url = '/', headers } = incoming;
       const answer = serviceAt(url)?.answer ?? pages!;
@@ -285,9 +289,21 @@ function fallbackOf({ pages, serviceAt, isTls }: FallbackParts): Fallback {
       const given = Object.entries(headers).flatMap(([name, value]) =>
         [value ?? []].flat().map((one): [string, string] => [name, one]),
       );
-      const request = new Request(`${isTls ? 'https' : 'http'}://${headers.host}${url}`, {
+      // Pulled when a reader waits for it, which is after the head was checked.
+      const body = new ReadableStream<Uint8Array>(
+        {
+          async pull(stream) {
+            const bytes = await read(request);
+            if (bytes.length > 0) stream.enqueue(new Uint8Array(bytes));
+            stream.close();
+          },
+        },
+        { highWaterMark: 0 },
+      );
+      const takesBody = method !== 'GET' && method !== 'HEAD' && hasBody(incoming);
+      const request: Request = new Request(`${isTls ? 'https' : 'http'}://${headers.host}${url}`, {
         ...{ method, headers: given, signal: gone.signal },
-        ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
+        ...(takesBody && { body, duplex: 'half' }),
       });
       // The signal of a request aborts only while the request exists. An open answer may have kept only the signal.
       outgoing.once('close', () => {

@@ -4,7 +4,7 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
-import { readJson } from '../../kit/http/body.ts';
+import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import type { HttpContext } from '../../kit/http/handlers.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { beginTrace, TRACEPARENT, traceHeaders } from '../../kit/trace/trace.ts';
@@ -198,7 +198,7 @@ function chatMachine(registry: Registry, userId: string): DaemonMachine {
 
 /** The body for the daemon: of a message only the members that a user may send. */
 async function bodyOf(c: HttpContext, { route }: RouteMatch): Promise<Buffer | undefined> {
-  const given = c.get('body');
+  const given = bodyBytes(c);
   if (route === PROXIED_ROUTES.chat) {
     const sent = withoutEmptyMembers(await readJson(c, { raw: RAW_WAKE_FIELDS }));
     return Buffer.from(encodeJson(parseOrThrow(personChatSchema, sent)));

@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Dispatcher } from 'undici';
 import { reasonOf } from '../../kit/http/exchange.ts';
+import { withoutTrailing } from '../../wire/text.ts';
 
 export type ProxyRequest = {
   dispatcher: Dispatcher;
@@ -44,7 +45,7 @@ export function proxyRequest(request: ProxyRequest): Promise<ProxyResult> {
     const handler = new ProxyExchange(request, resolve);
     const options: Dispatcher.DispatchOptions = {
       origin: base.origin,
-      path: base.pathname.replace(/\/+$/, '') + path,
+      path: withoutTrailing(base.pathname, '/') + path,
       method: method as Dispatcher.HttpMethod,
       headers,
       body: body ?? null,

@@ -150,11 +150,11 @@ export class Replica {
   async #serve({ served, draining }: ProcessRun, { method, path, principal, body }: ApiRequest): Promise<ApiAnswer> {
     if (!served || draining) return { status: 503, text: '' };
     const headers: Record<string, string> = { [PRINCIPAL_HEADER]: principal };
-    const response = await served.app.fetch(
-      new Request(`http://chronosd${path}`, { method, headers }),
-      // Replaces the server's reading of the body, which needs a socket.
-      { body: body === undefined ? EMPTY : Buffer.from(body) } as unknown as HttpEnv['Bindings'],
-    );
+    const response = await served.app.fetch(new Request(`http://chronosd${path}`, { method, headers }), {
+      // Replaces the server's reading of the body, and the request that a proof is recorded for; both need a socket.
+      incoming: {},
+      readBody: () => Promise.resolve(body === undefined ? EMPTY : Buffer.from(body)),
+    } as unknown as HttpEnv['Bindings']);
     // Reading a stream takes turns of the event loop.
     return { status: response.status, text: await this.#world.timeline.during(response.text()) };
   }
@@ -247,10 +247,6 @@ export class Replica {
         trace.aside(thrown.stack ?? '');
       }
       return sendError(c, error);
-    });
-    app.use(async (c, next) => {
-      c.set('body', (c.env as unknown as { body: Buffer }).body);
-      await next();
     });
     const service = {
       store,

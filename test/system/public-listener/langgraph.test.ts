@@ -111,6 +111,21 @@ describe('crons of LangGraph', () => {
     await refused(crons.delete(made.cron_id), 404, /there is no such cron/);
   });
 
+  test('a search of large crons keeps one page, and an answer has a limit of bytes', async () => {
+    const dora = await fleet.person('dora');
+    const { crons } = clientOf(dora.token);
+    const input = { messages: [{ role: 'user', content: 'x' }], large: 'x'.repeat(60_000) };
+    for (let n = 0; n < 150; n++) await crons.create(`a${n}`, { schedule: '@daily', input });
+    assert.equal(await crons.count(), 150);
+    const page = await crons.search({ limit: 3, offset: 148, sortBy: 'created_at', sortOrder: 'asc' });
+    assert.deepEqual(
+      page.map(({ assistant_id }) => assistant_id),
+      ['a148', 'a149'],
+    );
+    assert.equal((await crons.search({ limit: 1000, select: ['cron_id'] })).length, 150);
+    await refused(crons.search({ limit: 1000 }), 400, /the answer has more than 8388608 bytes; use a smaller limit/);
+  });
+
   test('numbers of an input keep their digits', async () => {
     const body = '{"assistant_id":"n","schedule":"@daily","input":{"id":12345678901234567890,"x":1.0}}';
     const answer = await fleet.send('/langgraph/runs/crons', {

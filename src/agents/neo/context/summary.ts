@@ -4,6 +4,7 @@ import type { ModelMessage } from '../../../kit/model/model.ts';
 import { codeFor, quoted } from '../../../kit/model/quotation.ts';
 import { generateWithRetries } from '../../../kit/model/retry.ts';
 import type { Turn } from '../../../turns/turn.ts';
+import { withoutTrailing } from '../../../wire/text.ts';
 import type { NeoModel } from '../model.ts';
 import { tokensOf } from './tokens.ts';
 
@@ -33,7 +34,7 @@ const RUN = /[A-Za-z0-9+_@#-][A-Za-z0-9_.:@#+=%~-]*/g;
 /** A number with its digits in groups of three. */
 const GROUPED_NUMBER = /(?<![\w.,:-])\d{1,3}(?:[.,_'’ \u00a0\u202f]\d{3})+(?:[.,]\d+)?(?![.,:-]?\w)/g;
 
-const TRAILING = /[.,;:!?]+$/;
+const TRAILING = '.,;:!?';
 const BRACKETS = [
   ['(', ')'],
   ['[', ']'],
@@ -47,7 +48,7 @@ function stripPunctuation(token: string): string {
   let text = token;
   for (;;) {
     const before = text;
-    text = text.replace(TRAILING, '');
+    text = withoutTrailing(text, TRAILING);
     for (const [open, close] of BRACKETS) {
       if (text.endsWith(close) && text.split(close).length > text.split(open).length) text = text.slice(0, -1);
     }

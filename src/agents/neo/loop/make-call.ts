@@ -5,6 +5,7 @@ import type { Logger } from '../../../kit/log/log.ts';
 import type { ModelToolCall } from '../../../kit/model/model.ts';
 import { failSpan, inSpan, toolSpan } from '../../../kit/trace/trace.ts';
 import { isObject } from '../../../wire/json.ts';
+import { withoutTrailing } from '../../../wire/text.ts';
 import { type ToolAnswer, type ToolCallContext, ToolFailure, type ToolSurface, textAnswer } from '../tools/surface.ts';
 
 /** Parsed arguments, or a sentence for the model about their error. */
@@ -14,10 +15,7 @@ type ParsedArguments = { readonly args: Record<string, unknown> } | { readonly p
 const LONGEST_ARGUMENTS = 256 * 1024;
 
 const significantDigits = (decimal: string) =>
-  decimal
-    .replace(/[eE].*$/, '')
-    .replace(/[-.]/g, '')
-    .replace(/^0+|0+$/g, '');
+  withoutTrailing(decimal.split(/[eE]/, 1)[0]!.replace(/[-.]/g, ''), '0').replace(/^0+/, '');
 
 /** Whether JavaScript represents a number as it was written. */
 function isExact(value: number, source: string): boolean {

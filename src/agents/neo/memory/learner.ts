@@ -59,7 +59,7 @@ export function extractionPrompt({ id, origin, message, reply = '', createdAt }:
 }
 
 /** Models often put JSON into a fence, although the prompt forbids it. */
-const FENCE = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
+const FENCE = /^```(?:json)?\s([\s\S]*)```$/;
 
 function parsed(answer: string): unknown {
   const trimmed = answer.trim();

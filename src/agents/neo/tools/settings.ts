@@ -12,6 +12,7 @@ import {
   tokenSetting,
   urlSetting,
 } from '../../../wire/settings.ts';
+import { withoutTrailing } from '../../../wire/text.ts';
 import type { ExecutorAddress } from '../delegate/delegate.ts';
 
 /** `bundled`: `agents/neo.json`; `default`: `agents/default.json`, an agent with a sense of time and nothing else. */
@@ -121,7 +122,7 @@ export async function manifestNeeds(
   const writable = servers.flatMap(({ link }) => (link.kind === 'stdio' ? (link.writable ?? []) : []));
   return {
     variables: [...new Set(servers.flatMap((server) => server.variables))],
-    writable: [...new Set(writable.map((folder) => folder.replace(/\/+$/, '') || '/'))],
+    writable: [...new Set(writable.map((folder) => withoutTrailing(folder, '/') || '/'))],
     checks,
   };
 }
