@@ -22,7 +22,7 @@ const BOUNDED: Readonly<Record<string, string>> = {
   '(\\d+ \\w+) \\d+ \\w+': 'a duration of the product',
   'an ISO 8601 duration from (\\S+) to (\\S+),.*$': 'a message of the product',
   '(\\d+) \\(got \\S+\\)$': 'a message of the product',
-  '\\s+(?:in\\s+)?((?:UTC|GMT|Etc\\/\\w+|[A-Z][A-Za-z]+(?:\\/[A-Z][A-Za-z_+-]+){1,2}))(?:\\s+time)?$':
+  ',?\\s+(?:in\\s+)?((?:UTC|GMT|Etc\\/[\\w+-]+|[A-Z][A-Za-z]+(?:\\/[A-Z][\\w+-]+){1,2}))(?:\\s+time)?$':
     'a phrase of at most 200 characters',
   '(\\.\\d\\d\\d*?)0+$': 'a number with at most nine decimals',
 };

@@ -58,7 +58,8 @@ function readUnit(text: string): Unit {
 /** The file of a unit; of an instance, that of its template. */
 function unitPath(folder: string, name: string): string {
   const own = join(folder, name);
-  return existsSync(own) ? own : join(folder, name.replace(/@[^.]+(?=\.)/, '@'));
+  const [at, end] = [name.indexOf('@'), name.lastIndexOf('.')];
+  return existsSync(own) || at < 0 || end < at ? own : join(folder, name.slice(0, at + 1) + name.slice(end));
 }
 
 /**
@@ -177,7 +178,8 @@ function commandOf(unit: string, service: Unit | undefined, context: ImportConte
   const [line, ...more] = service.get('Service.ExecStart') ?? [];
   if (line === undefined) throw badJob(`${unit} has no ExecStart`);
   if (more.length > 0) throw badJob(`${unit} has ${more.length + 1} ExecStart lines; put them into one script`);
-  const [, marks = '', bare = ''] = /^([-@:+!|]*)(.*)$/s.exec(line)!;
+  const [marks] = /^[-@:+!|]*/.exec(line)!;
+  const bare = line.slice(marks.length);
   if (marks.includes('@')) throw badJob(`${unit} names its program in ExecStart with @`);
   const text = withSpecifiers(bare, unit, context);
   if (text === undefined) throw badJob(`ExecStart of ${unit} has a specifier that only systemd knows`);

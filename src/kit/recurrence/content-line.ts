@@ -1,4 +1,5 @@
 /** The content lines of RFC 5545, section 3.1: `NAME;PARAMETER=value:value`, folded over several lines. */
+import { withoutTrailing } from '../../wire/text.ts';
 
 /** A content line and where it is in its text. */
 export type ContentLine = {
@@ -23,7 +24,7 @@ export const isContentLine = (read: ContentLine | NoContentLine): read is Conten
 /** Reads the lines of a text; empty ones are omitted. */
 export function* contentLines(text: string): Generator<ContentLine | NoContentLine> {
   // Some programs write CR CR LF, or CR alone.
-  const physical = text.split(/\r*\n|\r/);
+  const physical = text.split('\n').flatMap((line) => withoutTrailing(line, '\r').split('\r'));
   for (let index = 0; index < physical.length; ) {
     const line = index + 1;
     let unfolded = physical[index++]!;
