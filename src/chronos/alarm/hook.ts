@@ -28,6 +28,11 @@ export const newHookSecret = (): string => `whsec_${randomBytes(24).toString('ba
 export const hookTokenOf = (secret: string): string =>
   createHmac('sha256', secret).update('hook path').digest('hex').slice(0, 32);
 
+const hasGivenSecret = (alarm: Pick<Alarm, 'options'>): boolean => {
+  const { event } = optionsOf(alarm);
+  return event?.source === 'webhook' && event.secret !== undefined;
+};
+
 /** The secret of an alarm's senders. */
 export const hookSecretOf = (alarm: Pick<Alarm, 'options'>): string | undefined => {
   const { event, hook_secret } = optionsOf(alarm);
@@ -71,9 +76,13 @@ export function withHookSecret(alarm: Alarm, secret: string): Alarm {
 const subscriptionOf = (alarm: Pick<Alarm, 'kind' | 'options'>): string | undefined =>
   isSubscription(optionsOf(alarm).event) ? sourceSeen(alarm) : undefined;
 
-/** As {@link withHookSecret}, after an edit. What a server of an earlier subscription knows proves nothing any more. */
+/**
+ * As {@link withHookSecret}, after an edit. Another scheme, another server of a subscription, and the end of a secret
+ * that the owner gave, make a new secret: what an earlier sender or reader knows proves nothing any more.
+ */
 export function withSecretOfEdit(before: Alarm, alarm: Alarm, secret: string): Alarm {
-  if (subscriptionOf(before) === subscriptionOf(alarm)) return withHookSecret(alarm, secret);
+  const proofOf = (one: Alarm) => [subscriptionOf(one), hookSchemeOf(one), hasGivenSecret(one)].join();
+  if (proofOf(before) === proofOf(alarm)) return withHookSecret(alarm, secret);
   const { hook_secret: _, ...rest } = optionsOf(alarm);
   return withHookSecret({ ...alarm, options: encodeOptions(rest) }, secret);
 }

@@ -373,8 +373,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
       const edited = editAlarm(before, patch, now, { ...limits, author, hours }, calendars);
       const alarm = withSecretOfEdit(before.alarm, edited.alarm, newSecret);
       const made = madeSecretOf(alarm);
-      // It may be older than the edit, and never shown: in a secret address, or beside a secret that the owner gave.
-      secret = made === madeSecretOf(before.alarm) ? undefined : made;
+      secret = made === newSecret ? made : undefined;
       return { ...edited, alarm };
     };
     const undo =
