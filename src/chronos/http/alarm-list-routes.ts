@@ -11,7 +11,7 @@ import type { AlarmFilter, AlarmStore } from '../store/store.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
-import { type ChronosService, ownerOfRequest } from './service.ts';
+import { authorOfRequest, type ChronosService, callerOf, ownerOfRequest } from './service.ts';
 
 type Query = z.output<typeof alarmListQuerySchema>;
 /** A page, and the start of the next one; the last page has none. */
@@ -95,11 +95,13 @@ export function alarmListRoutes(app: HttpApp, service: ChronosService): void {
   });
 
   serve(app, CHRONOS_ROUTES.listAlarms, async (c) => {
-    const owner = await ownerOfRequest(service, c);
+    const caller = await callerOf(service, c);
+    const { owner } = caller;
+    const reader = authorOfRequest(service, c, caller);
     const query = parseOrThrow(alarmListQuerySchema, c.req.query());
     const { states, next } = await pageOf(service, owner, query, query.limit ?? LIST_LIMIT_DEFAULT);
     return sendOk(c, {
-      alarms: states.map((state) => viewAlarm(state, service)),
+      alarms: states.map((state) => viewAlarm(state, { ...service, reader })),
       count: states.length,
       next_cursor: next === undefined ? undefined : encodeCursor(next),
     });

@@ -2,11 +2,13 @@
 import { bodyBytes } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { storedCause } from '../../wire/cause.ts';
 import { EVENT_MAX_BYTES } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { HEARTBEAT_SIGNALS, HOOK_ROUTES } from '../../wire/hook.ts';
 import { isSubscription } from '../../wire/look.ts';
 import type { Alarm, AlarmState } from '../alarm/alarm.ts';
+import { causeOfEvents } from '../alarm/cause.ts';
 import { withCursor, withEvents } from '../alarm/events.ts';
 import { hookSchemeOf, readHookId } from '../alarm/hook.ts';
 import { triggerAlarm } from '../alarm/lifecycle.ts';
@@ -70,7 +72,10 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     if (!event) return sendOk(c, { recorded: 0, known: 0 });
     // The wake of events is one for each alarm, so that only their bytes count.
     const { maxBytes = Number.POSITIVE_INFINITY } = (await admission?.storeLimits('known')) ?? {};
-    const fresh = await recordAlarmEvents(service, alarm.owner, alarm.id, [event], { limits: { maxBytes } });
+    const fresh = await recordAlarmEvents(service, alarm.owner, alarm.id, [event], {
+      limits: { maxBytes },
+      cause: causeOfEvents(alarm),
+    });
     if (fresh === undefined) throw noSuchHook();
     return sendOk(c, { recorded: fresh, known: 1 - fresh });
   }
@@ -85,6 +90,7 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     const { maxBytes = Number.POSITIVE_INFINITY } = (await admission?.storeLimits('known')) ?? {};
     const fresh = await recordAlarmEvents(service, owner, id, [event], {
       limits: { maxBytes },
+      cause: causeOfEvents(alarm),
       arrive: (before, events, now) => {
         const after = withEvents(before, events, now, isLast);
         return { ...after, alarm: withCursor(after.alarm, cursor) };
@@ -107,7 +113,7 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     const after = await store.update(
       alarm.owner,
       alarm.id,
-      (before) => triggerAlarm(before, now, calendars).state,
+      (before) => triggerAlarm(before, now, calendars, storedCause(causeOfEvents(before.alarm))).state,
       bounds,
     );
     if (!after) throw noSuchHook();

@@ -1,4 +1,5 @@
 /** Events as rows: which of the given ones are new, and the number of each. The common part of all stores. Pure. */
+
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { AlarmState } from '../alarm/alarm.ts';
@@ -19,6 +20,8 @@ export type StoredEvent = {
   receivedAt: number;
   /** `null`: it was carried, or no wake carries it. */
   data: string | null;
+  /** Who caused it (`storedCause`); `null`: an earlier version recorded it. */
+  cause: string | null;
 };
 
 /**
@@ -50,10 +53,10 @@ export function eventRows(stored: AlarmState, wanted: AlarmState, fresh: readonl
     throw new ReveilleError('internal', `alarm ${alarmId} has ${added} more events, but ${fresh.length} came`, {
       retryable: false,
     });
-  return fresh.map(({ id, receivedAt, data }, index) =>
+  return fresh.map(({ id, receivedAt, data, cause = null }, index) =>
     added === 0
-      ? { owner, alarmId, number: 0, id, receivedAt, data: null }
-      : { owner, alarmId, number: last + index + 1, id, receivedAt, data },
+      ? { owner, alarmId, number: 0, id, receivedAt, data: null, cause: null }
+      : { owner, alarmId, number: last + index + 1, id, receivedAt, data, cause },
   );
 }
 
