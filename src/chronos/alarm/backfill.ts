@@ -101,7 +101,7 @@ const BASIS = ['cronExpr', 'timezone', 'anchor', 'jitterSeconds', 'options', 'fi
 
 /**
  * Adds a backfill. Instants that wait already are not added again. Of two causes of one backfill, the one with fewer
- * rights counts for what is left of it.
+ * rights counts for its remaining fires.
  *
  * @param cause whose request it is (`storedCause`)
 
