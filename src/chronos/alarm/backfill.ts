@@ -104,7 +104,6 @@ const BASIS = ['cronExpr', 'timezone', 'anchor', 'jitterSeconds', 'options', 'fi
  * rights counts for its remaining fires.
  *
  * @param cause whose request it is (`storedCause`)
-
  * @returns the state, and the number of added fires; `undefined` when the alarm has changed since it was read
  * @throws ReveilleError `conflict` when too many separate parts would wait
  */
