@@ -387,15 +387,15 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
       }),
     listAlarms: (query, callOptions) =>
       within(callOptions, async (signal) => {
-        const call = callOf(CHRONOS_ROUTES.listAlarms, {}, { query });
+        const call = callOf(CHRONOS_ROUTES.listAlarms, {}, { query, sign });
         const { text } = await asPrincipal(call, signal);
         const page = objectOf(call, text);
         const alarms = listOf(call, text, 'alarms').map((element) => viewOf(call, element));
         return { ...page, alarms } as AlarmPage;
       }),
-    getAlarm: (id, callOptions) => alarmCall(callOf(CHRONOS_ROUTES.getAlarm, { id }), callOptions),
+    getAlarm: (id, callOptions) => alarmCall(callOf(CHRONOS_ROUTES.getAlarm, { id }, { sign }), callOptions),
     cancelAlarm: (id, callOptions) =>
-      alarmCall(callOf(CHRONOS_ROUTES.cancelAlarm, { id }, { ifLost: CANCEL_AGAIN }), callOptions),
+      alarmCall(callOf(CHRONOS_ROUTES.cancelAlarm, { id }, { sign, ifLost: CANCEL_AGAIN }), callOptions),
     patchAlarm: (id, changes, callOptions) =>
       alarmCall(callOf(CHRONOS_ROUTES.patchAlarm, { id }, { body: changes, sign, ifLost: READ_FIRST }), callOptions),
     pauseAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.pauseAlarm, callOptions),
@@ -403,13 +403,13 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     triggerAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.triggerAlarm, callOptions) as Promise<TriggeredAlarm>,
     backfillAlarm: (id, part, callOptions) =>
       alarmCall(
-        callOf(CHRONOS_ROUTES.backfillAlarm, { id }, { body: part, ifLost: BACKFILL_AGAIN }),
+        callOf(CHRONOS_ROUTES.backfillAlarm, { id }, { body: part, sign, ifLost: BACKFILL_AGAIN }),
         callOptions,
       ) as Promise<AlarmBackfilled>,
     redriveAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.redriveAlarm, callOptions),
     listFires: (id, query, callOptions) =>
       within(callOptions, async (signal) => {
-        const call = callOf(CHRONOS_ROUTES.listFires, { id }, { query });
+        const call = callOf(CHRONOS_ROUTES.listFires, { id }, { query, sign });
         const { text } = await asPrincipal(call, signal);
         listOf(call, text, 'fires');
         return objectOf(call, text) as FirePage;

@@ -81,23 +81,16 @@ function remoteTools(): ReadonlyMap<string, ToolDefinition> {
   return new Map(tools);
 }
 
-/** The headers of a check may be credentials. The address of a hook wakes the agent, as only a writing client may. */
-function withoutSecrets({ hook, check, ...alarm }: AlarmView, scopes: ReadonlySet<RemoteScope>): AlarmView {
-  const headers = check?.http?.headers;
-  const names = Object.fromEntries(Object.keys(headers ?? {}).map((name) => [name, '(not shown)']));
-  return {
-    ...alarm,
-    ...(check && { check: headers === undefined ? check : { ...check, http: { ...check.http!, headers: names } } }),
-    ...(hook && scopes.has('alarms:write') && { hook }),
-  };
-}
+/** The address of a hook wakes the agent, as only a writing client may. */
+const withoutHook = ({ hook, ...alarm }: AlarmView, scopes: ReadonlySet<RemoteScope>): AlarmView =>
+  hook && scopes.has('alarms:write') ? { ...alarm, hook } : alarm;
 
-/** What a remote client sees of the user's alarms. */
+/** What a remote client sees of the user's alarms, besides what chronosd keeps from clients. */
 const seenBy = ({ scopes }: RemoteCaller, client: ChronosClient): ChronosClient => ({
   ...client,
   async listAlarms(query, options) {
     const page = await client.listAlarms(query, options);
-    return { ...page, alarms: page.alarms.map((alarm) => withoutSecrets(alarm, scopes)) };
+    return { ...page, alarms: page.alarms.map((alarm) => withoutHook(alarm, scopes)) };
   },
 });
 

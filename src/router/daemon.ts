@@ -1,4 +1,5 @@
 /** The router: knows the machine of each user, starts it and delivers its wakes. This file connects the parts. */
+import { dirname, join } from 'node:path';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';
 import { Agent } from '../kit/http/dispatchers.ts';
@@ -151,6 +152,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const checks = new Checks({
     ...{ isolation, clock, log, environment: options.environment },
     web: new WebAccess({ clock, allow: config.checkAllow, setting: 'ROUTER_CHECK_ALLOW' }),
+    secretsFile: join(dirname(config.channelFolder), 'check-secrets.json'),
   });
   const looks = new Looks({ registry, isolation, clock, log, environment: options.environment });
   const wakes = new Wakes({

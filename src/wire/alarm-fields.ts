@@ -360,10 +360,14 @@ export const ALARM_FIELDS = {
   },
   /** A person set the command, and what it reads. */
   run_by_person: { type: 'switch', in: 'options', by: 'chronosd', absent: false, view: 'never' },
+  /** Who last decided when it fires, as `set_by` is stored; the agent is the empty text. Absent: the one of `set_by`. */
+  timed_by: { type: 'string', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   check_state: { type: 'object', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   event_state: { type: 'object', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   /** Signs the events of a webhook. */
   hook_secret: { type: 'string', in: 'options', by: 'chronosd', absent: null, view: 'never' },
+  /** Who made or gave the secret of a webhook, in the form of `timed_by`. */
+  hook_by: { type: 'string', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   /** The alarms that wait for a turn of this one. */
   followers: { type: 'list', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   /** Of the request that created it, if that was traced. A fire links to it. */

@@ -14,6 +14,7 @@ import {
   ordered,
   PAYLOAD_MAX_BYTES,
 } from './alarm-fields.ts';
+import { causeSchema } from './cause.ts';
 import { hookViewSchema, OBJECT_SCHEMAS, type ObjectField } from './conditions.ts';
 import { idSchema } from './identifier.ts';
 import { RawJson } from './json.ts';
@@ -355,6 +356,8 @@ export const fireViewSchema = z.object({
   error: z.string().optional(),
   /** Number of missed occurrences of the series that this one replaces after downtime. */
   missed_count: z.int().optional(),
+  /** Who caused it; absent for the alarm's own clock. */
+  cause: causeSchema.optional(),
   /** When the machine was ready for this attempt, and when it accepted the wake. */
   machine_ready_at: instantText.optional(),
   accepted_at: instantText.optional(),

@@ -249,6 +249,8 @@ export type CheckState = {
   readonly skips?: number;
   /** A person set the check. */
   readonly byPerson?: true;
+  /** The id of the client that set it. */
+  readonly byClient?: string;
 };
 
 /** What chronosd remembers of an alarm's events. Instants are epoch milliseconds, events count from 1. */
@@ -287,4 +289,6 @@ export type AlarmEvent = {
   readonly id: string;
   readonly receivedAt: number;
   readonly data: string;
+  /** Who caused it (`storedCause`); by default, what the alarm takes its events from. */
+  readonly cause?: string;
 };

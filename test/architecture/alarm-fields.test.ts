@@ -33,6 +33,7 @@ test('a field of an alarm is named by the table, its migrations, and the code th
     'src/cli/tree/alarm.ts',
     'src/cli/tree/upkeep.ts',
     'src/wire/alarm-fields.ts',
+    'src/wire/alarm-rights.ts',
   ]);
 });
 

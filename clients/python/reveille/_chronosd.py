@@ -421,6 +421,12 @@ class BackfillAlarmResult(TypedDict):
     backfill: BackfillAlarmResultBackfill
 
 
+class FireCause(TypedDict):
+    by: Literal["person", "agent", "client", "sender", "address", "source"]
+    client_id: NotRequired[str]
+    clock: NotRequired[Literal[True]]
+
+
 class FireTurnWaits(TypedDict):
     at: str
     retry_at: str
@@ -458,6 +464,7 @@ class Fire(TypedDict):
     http_status: NotRequired[int]
     error: NotRequired[str]
     missed_count: NotRequired[int]
+    cause: NotRequired[FireCause]
     machine_ready_at: NotRequired[str]
     accepted_at: NotRequired[str]
     reached: NotRequired[Literal["machine_ready", "accepted", "turn_started", "turn_finished"]]

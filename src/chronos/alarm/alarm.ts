@@ -46,6 +46,8 @@ export type Occurrence = {
    * `dueAt`, which may be long before the deferral ends.
    */
   heldUntil: number | null;
+  /** Whose request made it due (`storedCause`); `null`: its own schedule, or the events that it carries. */
+  cause: string | null;
 };
 
 /** Whether an occurrence waits for the turn of an earlier fire: it is deferred, and the router gave no reason. */
@@ -88,6 +90,8 @@ export type Attempt = {
   machineReadyMs: number | null;
   /** Why no process could deliver it when it was due; `null` when one could, or when the reason is unknown. */
   lateBecause: AbsenceReason | null;
+  /** Who caused the fire (`storedCause`); `null`: the alarm's own clock. */
+  cause: string | null;
 };
 
 /** Approximate bytes of an alarm's rows without its texts: columns, indexes, pending occurrences. */

@@ -3,8 +3,10 @@
  * ranges in the alarm's options, and only the oldest is a pending occurrence. So the fires follow one another, in
  * order, and a long backfill neither fills the store nor hides the owner's other alarms. Pure.
  */
+import { readCause, storedCause } from '../../wire/cause.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Alarm, type AlarmState, isClaimed, type Occurrence } from './alarm.ts';
+import { lesserCause } from './cause.ts';
 import { isEventFire } from './events.ts';
 import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { encodeOptions, optionsOf } from './options.ts';
@@ -47,12 +49,18 @@ export const isOwnTrigger = (alarm: Pick<Alarm, 'kind' | 'options'>, occurrence:
   isBackfill(alarm, occurrence) || isEventFire(alarm, occurrence);
 
 /** The occurrence for an instant of a backfill. Its jitter may not have elapsed yet. */
-function backfilled(alarm: Alarm, nominal: number, dueAt: number | null, calendars: Calendars): Occurrence {
+function backfilled(
+  alarm: Alarm,
+  nominal: number,
+  { dueAt, cause }: Pick<Occurrence, 'dueAt' | 'cause'>,
+  calendars: Calendars,
+): Occurrence {
   const occurrence = occurrenceAt(alarm, nominal, 0, calendars);
   return {
     ...occurrence,
     source: 'trigger',
     dueAt: dueAt === null ? null : Math.max(dueAt, occurrence.scheduledFor),
+    cause,
   };
 }
 
@@ -92,8 +100,10 @@ export type Backfill = {
 const BASIS = ['cronExpr', 'timezone', 'anchor', 'jitterSeconds', 'options', 'fireCount', 'status'] as const;
 
 /**
- * Adds a backfill. Instants that wait already are not added again.
+ * Adds a backfill. Instants that wait already are not added again. Of two causes of one backfill, the one with fewer
+ * rights counts for its remaining fires.
  *
+ * @param cause whose request it is (`storedCause`)
  * @returns the state, and the number of added fires; `undefined` when the alarm has changed since it was read
  * @throws ReveilleError `conflict` when too many separate parts would wait
  */
@@ -102,6 +112,7 @@ export function addBackfill(
   { alarm: basis, occurrences: wanted }: Backfill,
   now: number,
   calendars = NO_CALENDARS,
+  cause = 'agent',
 ): { state: AlarmState; added: readonly Occurrence[] } | undefined {
   const { alarm } = state;
   if (BASIS.some((member) => alarm[member] !== basis[member])) return undefined;
@@ -126,8 +137,13 @@ export function addBackfill(
       `the backfill would have ${ranges.length} separate parts, more than ${RANGES_MAX}, because fires between them were delivered; choose a shorter time`,
     );
   const after = withRanges(alarm, ranges);
-  const first = waiting.length > 0 ? [] : [backfilled(after, ranges[0]!.first, now, calendars)];
-  return { state: { alarm: after, occurrences: [...state.occurrences, ...first] }, added };
+  const first = waiting.length > 0 ? [] : [backfilled(after, ranges[0]!.first, { dueAt: now, cause }, calendars)];
+  const kept = state.occurrences.map((one) =>
+    isBackfill(alarm, one)
+      ? { ...one, cause: storedCause(lesserCause(readCause(one.cause ?? 'agent'), readCause(cause))) }
+      : one,
+  );
+  return { state: { alarm: after, occurrences: [...kept, ...first] }, added };
 }
 
 /**
@@ -149,7 +165,8 @@ export function afterTrigger(
   if (ends) return { alarm: withRanges(alarm, []), occurrences: others };
   const after = withRanges(alarm, left);
   const dueAt = alarm.status === 'paused' ? null : settled.dueAt;
-  return { alarm: after, occurrences: [...others, backfilled(after, left[0]!.first, dueAt, calendars)] };
+  const { cause } = settled;
+  return { alarm: after, occurrences: [...others, backfilled(after, left[0]!.first, { dueAt, cause }, calendars)] };
 }
 
 /** Ends a waiting backfill: its instants are those of a schedule that is replaced. */

@@ -21,6 +21,8 @@ export type FireEnd = {
   readonly at: number;
   readonly reply?: string | null;
   readonly error?: string | null;
+  /** Who caused the fire: the followers inherit it. */
+  readonly cause: string;
 };
 
 /** The alarm that an alarm waits for, and the outcome; `undefined` for an alarm that waits for none. */
@@ -56,13 +58,13 @@ const withFollowers = (alarm: Alarm, ids: readonly string[]): Alarm => ({
 });
 
 /** The event of a follower. Its id is the same for each notification of this end. */
-export function eventOfEnd({ id, label }: Alarm, { fireId, outcome, at, reply, error }: FireEnd): AlarmEvent {
+export function eventOfEnd({ id, label }: Alarm, { fireId, outcome, at, reply, error, cause }: FireEnd): AlarmEvent {
   const data = {
     ...{ alarm_id: id, label: label || undefined, fire_id: fireId, outcome },
     reply: reply ?? undefined,
     error: error ?? undefined,
   };
-  return { id: `${fireId} ${outcome}`, receivedAt: at, data: jsonForTerminal(JSON.stringify(data)) };
+  return { id: `${fireId} ${outcome}`, receivedAt: at, data: jsonForTerminal(JSON.stringify(data)), cause };
 }
 
 /** Whether an alarm fires no more by itself. A failed alarm, or one whose turn failed, can be redriven. */

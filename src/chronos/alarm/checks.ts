@@ -8,6 +8,7 @@ import type { CheckVerdict, checkStateSchema } from '../../wire/check-verdict.ts
 import type { Check, CheckState } from '../../wire/conditions.ts';
 import { durationMs } from '../../wire/iso-duration.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { readSetBy } from '../../wire/set-by.ts';
 import type { Alarm, Occurrence } from './alarm.ts';
 import { isBackfill } from './backfill.ts';
 import { isEventFire } from './events.ts';
@@ -34,6 +35,8 @@ export function mustWake(
   return `no wake since ${formatInstant(last)} (wake_at_least_every: ${wake_at_least_every})`;
 }
 
+export const isChecked = (alarm: Alarm, occurrence: Occurrence): boolean => checkOf(alarm, occurrence) !== undefined;
+
 /** The members of a wake for its check, claimed now; none without one. */
 export function checkMembers(
   alarm: Alarm,
@@ -58,8 +61,11 @@ export function checkMembers(
 }
 
 /** What is remembered of a check that was just set, changed or removed: nothing of the earlier one. */
-export const stateOfNewCheck = (check: Check | null | undefined, isPerson: boolean): CheckState | null =>
-  check && isPerson ? { byPerson: true } : null;
+export function stateOfNewCheck(check: Check | null | undefined, author: string | undefined): CheckState | null {
+  if (!check || author === undefined) return null;
+  const by = readSetBy(author);
+  return by.kind === 'person' ? { byPerson: true } : { byClient: by.client_id };
+}
 
 /** An attempt with a check: the check as it was sent, and the verdict. */
 export type Checked = { readonly check: Check; readonly verdict: CheckVerdict };

@@ -13,6 +13,7 @@ import {
   type OwnerField,
   SERIES_FIELDS,
 } from '../../wire/alarm-fields.ts';
+import { decidesCommand, decidesTime } from '../../wire/alarm-rights.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import { isLookedAt, isSubscription } from '../../wire/look.ts';
@@ -29,6 +30,7 @@ import {
   withoutSchedule,
 } from './alarm.ts';
 import { withoutBackfill } from './backfill.ts';
+import { authorOption, timedBy } from './cause.ts';
 import { stateOfNewCheck } from './checks.ts';
 import { nextOfEvents } from './events.ts';
 import { type Calendars, NO_CALENDARS, requireCalendar } from './holidays.ts';
@@ -128,9 +130,9 @@ const DEFINED = OWNER_FIELDS.filter((name) => !isOption(name)).map((name) => ({
 const stored = (value: unknown) => (value instanceof RawJson ? value.text : value);
 
 /** The members as requested; an omitted field has the value of its absence. */
-function requested(input: AlarmCreate, byPerson: boolean, traceparent: string | undefined): Definition {
-  const check_state = stateOfNewCheck(input.check, byPerson);
-  const run_by_person = input.run !== undefined && byPerson;
+function requested(input: AlarmCreate, author: string | undefined, traceparent: string | undefined): Definition {
+  const check_state = stateOfNewCheck(input.check, author);
+  const run_by_person = input.run !== undefined && isByPerson(author);
   const members: Record<string, unknown> = {
     options: encodeOptions({ ...input, check_state, run_by_person, traceparent }),
   };
@@ -138,28 +140,37 @@ function requested(input: AlarmCreate, byPerson: boolean, traceparent: string | 
   return members as Definition;
 }
 
-/** What the command of `run` reads. */
-const READ_BY_RUN = ['wake_message', 'payload', 'check', 'event', 'after', 'expect'] as const;
-
-/** Whether a person set the command and what it reads, after an edit; `undefined`: as before. */
-function isRunByPerson(patch: AlarmPatch, byPerson: boolean): boolean | undefined {
-  if (patch.run !== undefined) return patch.run !== null && byPerson;
-  return !byPerson && READ_BY_RUN.some((name) => patch[name] !== undefined) ? false : undefined;
+/** What chronosd remembers about who set the command and the check, and who decides when they run, after an edit. */
+function rightsAfter(before: Alarm, patch: AlarmPatch, author: string | undefined, setBy: string | null) {
+  const byPerson = isByPerson(author);
+  const { run, run_by_person = false, check_state } = optionsOf(before);
+  const isOthers = !byPerson && (decidesTime(patch) || decidesCommand(patch));
+  const timed = decidesTime(patch) ? (author ?? null) : timedBy(before);
+  const newCheck = patch.check === undefined ? check_state : stateOfNewCheck(patch.check, author);
+  const { byPerson: _, ...ofOthers } = newCheck ?? {};
+  return {
+    run_by_person:
+      patch.run === undefined ? run !== undefined && run_by_person && !isOthers : patch.run !== null && byPerson,
+    check_state: !byPerson && decidesTime(patch) && newCheck?.byPerson ? ofOthers : newCheck,
+    timed_by: timed === setBy ? null : authorOption(timed),
+  };
 }
 
-/** The members that an edit changes. `null` clears a field. */
-function changed(before: Alarm, patch: AlarmPatch, byPerson: boolean): Partial<Definition> {
+/** The members that an edit changes. `null` clears a field. @param setBy the author of the texts afterwards */
+function changed(
+  before: Alarm,
+  patch: AlarmPatch,
+  author: string | undefined,
+  setBy: string | null,
+): Partial<Definition> {
   const members: Record<string, unknown> = {};
   for (const { name, member, absent } of DEFINED)
     if (patch[name] !== undefined) members[member] = stored(patch[name] ?? absent);
-  const run_by_person = isRunByPerson(patch, byPerson);
-  if (run_by_person !== undefined || OWNER_OPTIONS.some((name) => patch[name] !== undefined))
-    members.options = encodeOptions({
-      ...optionsOf(before),
-      ...patch,
-      ...(patch.check !== undefined && { check_state: stateOfNewCheck(patch.check, byPerson) }),
-      ...(run_by_person !== undefined && { run_by_person }),
-    });
+  members.options = encodeOptions({
+    ...optionsOf(before),
+    ...patch,
+    ...rightsAfter(before, patch, author, setBy),
+  });
   return members;
 }
 
@@ -201,7 +212,7 @@ export function draftAlarm(
   if (kind === 'event' && (input.event ?? input.after ?? input.expect) === undefined)
     throw invalid('an alarm of kind "event" needs event, such as {"source": "webhook"}, or after, or expect');
   return {
-    ...requested(input, isByPerson(author), traceparent),
+    ...requested(input, author, traceparent),
     kind,
     id,
     owner,
@@ -391,14 +402,15 @@ export function editAlarm(
   // Words that no longer say when it fires are dropped, with their zone.
   const reworded = TIME_FIELDS.some((name) => patch[name] !== undefined) && patch.when === undefined;
   const unsaid = { when: null as unknown as undefined, ...(before.kind === 'once' && { timezone: null }) };
+  const setBy = changesText ? (limits.author ?? null) : before.setBy;
   const alarm: Alarm = {
     ...before,
-    ...changed(before, reworded ? { ...patch, ...unsaid } : patch, isByPerson(limits.author)),
+    ...changed(before, reworded ? { ...patch, ...unsaid } : patch, limits.author, setBy),
     delaySeconds: movesOnce ? (patch.delay_seconds ?? null) : before.delaySeconds,
     fireAt: movesOnce ? instantOfOnce(patch.delay_seconds, patch.fire_at, now) : before.fireAt,
     anchor: restartsSeries ? now : before.anchor,
     maxFailures: patch.max_failures === undefined ? before.maxFailures : (patch.max_failures ?? limits.maxFailures),
-    setBy: changesText ? (limits.author ?? null) : before.setBy,
+    setBy,
     updatedAt: now,
   };
   const waiting = patch.overlap === undefined ? stored : releaseWaiting(stored, now);

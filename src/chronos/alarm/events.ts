@@ -149,7 +149,7 @@ function occurrenceOf(
   dueAt: number | null,
 ): Occurrence {
   const instants = { scheduledFor: at, nominal: at, dueAt };
-  const begin = { attempt: 0, missedCount: 0, fence: 0, claimedAt: null, ...NOT_DEFERRED };
+  const begin = { attempt: 0, missedCount: 0, fence: 0, claimedAt: null, ...NOT_DEFERRED, cause: null };
   return { fireId: fireIdOf(id, at), alarmId: id, owner, source, ...instants, ...begin };
 }
 
@@ -310,12 +310,14 @@ export function afterEventFire(
   return left === 0 ? rescheduled(after, at) : opened(rescheduled(after, at), at);
 }
 
-/** A paused alarm is resumed: the deadline counts from now. */
-export function resumedEvents({ alarm, occurrences }: AlarmState, now: number): AlarmState {
+/** A paused alarm is resumed: the deadline counts from now. @param cause of the fire of events that is due because of it */
+export function resumedEvents({ alarm, occurrences }: AlarmState, now: number, cause: string): AlarmState {
   const active: Alarm = { ...alarm, status: 'active', failureCount: 0, updatedAt: now };
-  const due = occurrences.map((one) => (isEventFire(alarm, one) ? { ...one, dueAt: Math.max(now, one.nominal) } : one));
-  const resumed = withEventState(active, { ...eventStateOf(alarm), lastAt: now });
-  return withNextOfEvents({ alarm: resumed, occurrences: due }, now);
+  const resumed = (one: Occurrence) =>
+    one.nominal <= now ? { ...one, dueAt: now, cause } : { ...one, dueAt: one.nominal };
+  const due = occurrences.map((one) => (isEventFire(alarm, one) ? resumed(one) : one));
+  const counted = withEventState(active, { ...eventStateOf(alarm), lastAt: now });
+  return withNextOfEvents({ alarm: counted, occurrences: due }, now);
 }
 
 /** The owner has triggered an alarm: no later occurrence has that instant. */

@@ -21,6 +21,7 @@ const attempt = (change: Partial<Attempt> = {}): Attempt => ({
   missedCount: 0,
   machineReadyMs: null,
   lateBecause: null,
+  cause: null,
   ...change,
 });
 const report = (change: Partial<StoredTurnReport>): StoredTurnReport => ({

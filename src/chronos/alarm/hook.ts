@@ -33,11 +33,14 @@ export const newHookSecret = (): string => `whsec_${randomBytes(24).toString('ba
 export const hookTokenOf = (secret: string): string =>
   createHmac('sha256', secret).update('hook path').digest('hex').slice(0, 32);
 
-/** The secret of an alarm's senders. */
-export const hookSecretOf = (alarm: Pick<Alarm, 'options'>): string | undefined => {
-  const { event, hook_secret } = optionsOf(alarm);
-  return (event?.source === 'webhook' ? event.secret : undefined) ?? hook_secret;
+const givenSecretOf = (alarm: Pick<Alarm, 'options'>): string | undefined => {
+  const { event } = optionsOf(alarm);
+  return event?.source === 'webhook' ? event.secret : undefined;
 };
+
+/** The secret of an alarm's senders. */
+export const hookSecretOf = (alarm: Pick<Alarm, 'options'>): string | undefined =>
+  givenSecretOf(alarm) ?? optionsOf(alarm).hook_secret;
 
 /** The path that senders post to; `undefined` for an alarm that takes no webhooks. */
 export function hookPathOf(alarm: Pick<Alarm, 'id' | 'owner' | 'kind' | 'options'>): string | undefined {
@@ -67,20 +70,28 @@ export function madeSecretOf(alarm: Pick<Alarm, 'kind' | 'options'>): string | u
   return hookSchemeOf(alarm) === 'path' ? undefined : hook_secret;
 }
 
-/** The alarm with a secret, if it takes webhooks and has none. */
-export function withHookSecret(alarm: Alarm, secret: string): Alarm {
+/**
+ * The alarm with a secret, if it takes webhooks and has none.
+ *
+ * @param by who makes the request, in the form of `hook_by`
+ */
+export function withHookSecret(alarm: Alarm, secret: string, by: string): Alarm {
   if (hookSchemeOf(alarm) === undefined || optionsOf(alarm).hook_secret !== undefined) return alarm;
-  return { ...alarm, options: encodeOptions({ ...optionsOf(alarm), hook_secret: secret }) };
+  return { ...alarm, options: encodeOptions({ ...optionsOf(alarm), hook_secret: secret, hook_by: by }) };
 }
 
 const subscriptionOf = (alarm: Pick<Alarm, 'kind' | 'options'>): string | undefined =>
   isSubscription(optionsOf(alarm).event) ? sourceSeen(alarm) : undefined;
 
-/** As {@link withHookSecret}, after an edit. What a server of an earlier subscription knows proves nothing any more. */
-export function withSecretOfEdit(before: Alarm, alarm: Alarm, secret: string): Alarm {
-  if (subscriptionOf(before) === subscriptionOf(alarm)) return withHookSecret(alarm, secret);
+/**
+ * As {@link withHookSecret}, after an edit. Another scheme, another server of a subscription, and the end of a secret
+ * that the owner gave, make a new secret: what an earlier sender or reader knows proves nothing any more.
+ */
+export function withSecretOfEdit(before: Alarm, alarm: Alarm, secret: string, by: string): Alarm {
+  const proofOf = (one: Alarm) => [subscriptionOf(one), hookSchemeOf(one), givenSecretOf(one)].join();
+  if (proofOf(before) === proofOf(alarm)) return withHookSecret(alarm, secret, by);
   const { hook_secret: _, ...rest } = optionsOf(alarm);
-  return withHookSecret({ ...alarm, options: encodeOptions(rest) }, secret);
+  return withHookSecret({ ...alarm, options: encodeOptions(rest) }, secret, by);
 }
 
 /** Reads the name in an address; `undefined` for one that {@link hookPathOf} cannot have made. */

@@ -149,7 +149,7 @@ describe('pausing and resuming', () => {
   test('a running attempt keeps its claim through a pause and a resumption', () => {
     const inFlight = claim(hourly(), undefined, NOW + 50 * MINUTE);
     const after = resumeAlarm(pauseAlarm(inFlight, NOW + 50 * MINUTE + 1), NOW + 50 * MINUTE + 2);
-    assert.deepEqual(scheduled(after), { ...scheduled(inFlight), dueAt: NOW + 50 * MINUTE + 2 });
+    assert.deepEqual(scheduled(after), { ...scheduled(inFlight), dueAt: NOW + 50 * MINUTE + 2, cause: 'agent' });
   });
 });
 
@@ -218,7 +218,7 @@ describe('redriving', () => {
     const after = redriveAlarm(state, DUE + HOUR);
     assert.equal(after.alarm.status, 'active');
     assert.equal(after.alarm.failureCount, 0);
-    assert.deepEqual(after.occurrences, [{ ...scheduled(state), dueAt: DUE + HOUR }]);
+    assert.deepEqual(after.occurrences, [{ ...scheduled(state), dueAt: DUE + HOUR, cause: 'agent' }]);
   });
 
   test('a missed alarm is delivered now, however late', () => {

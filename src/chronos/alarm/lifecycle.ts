@@ -53,26 +53,33 @@ export function pauseAlarm(state: AlarmState, now: number): AlarmState {
 }
 
 /** The pending occurrence of a resumed alarm; `undefined` when its series has ended meanwhile. */
-function pendingOnResume(state: AlarmState, now: number, calendars: Calendars): Occurrence | undefined {
+function pendingOnResume(state: AlarmState, now: number, calendars: Calendars, cause: string): Occurrence | undefined {
   const parked = scheduledOccurrence(state);
   const hasAttempt = parked !== undefined && parked.attempt > 0;
   // Occurrences that passed during a pause do not count as missed: the owner asked for the pause.
   const passed = !hasAttempt && (!parked || parked.scheduledFor <= now);
   if (state.alarm.kind !== 'once' && passed) return nextOccurrence(state.alarm, now, calendars);
-  return parked && { ...parked, dueAt: Math.max(parked.scheduledFor, hasAttempt ? now : 0), ...NOT_DEFERRED };
+  const pending = parked && { ...parked, dueAt: Math.max(parked.scheduledFor, hasAttempt ? now : 0), ...NOT_DEFERRED };
+  return pending && overdueBy(pending, now, cause);
 }
+
+/** An occurrence whose instant has passed fires because of the request that makes it due. */
+const overdueBy = (pending: Occurrence, now: number, cause: string): Occurrence =>
+  pending.scheduledFor <= now ? { ...pending, cause } : pending;
 
 /**
  * Resumes the schedule: a series with its next occurrence after `now`, a `once` alarm at its instant or, when that has
  * passed, at once. Resuming an active alarm changes nothing.
+ *
+ * @param cause of what is due because of it (`storedCause`)
  */
-export function resumeAlarm(state: AlarmState, now: number, calendars = NO_CALENDARS): AlarmState {
+export function resumeAlarm(state: AlarmState, now: number, calendars = NO_CALENDARS, cause = 'agent'): AlarmState {
   if (state.alarm.status === 'active') return state;
   if (state.alarm.status !== 'paused')
     throw new ReveilleError('conflict', `only a paused alarm can be resumed; this one is ${state.alarm.status}`);
-  if (state.alarm.kind === 'event') return resumedEvents(state, now);
+  if (state.alarm.kind === 'event') return resumedEvents(state, now, cause);
   const { alarm } = state;
-  const pending = pendingOnResume(state, now, calendars);
+  const pending = pendingOnResume(state, now, calendars, cause);
   const others = state.occurrences
     .filter((occurrence) => occurrence.source !== 'schedule')
     .map((occurrence) =>
@@ -84,22 +91,28 @@ export function resumeAlarm(state: AlarmState, now: number, calendars = NO_CALEN
   };
 }
 
-/** Fires now, in addition to the schedule, which does not change. */
+/** Fires now, in addition to the schedule, which does not change. @param cause `storedCause` */
 export function triggerAlarm(
   state: AlarmState,
   now: number,
   calendars = NO_CALENDARS,
+  cause = 'agent',
 ): { state: AlarmState; fireId: string } {
   const { alarm } = state;
   if (alarm.status !== 'active' && alarm.status !== 'paused') {
     const remedy = alarm.status === 'failed' ? 'redrive it instead' : 'set a new one';
     throw new ReveilleError('conflict', `this alarm is ${alarm.status} and cannot be triggered; ${remedy}`);
   }
-  return fireNow(state, now, calendars);
+  return fireNow(state, now, calendars, cause);
 }
 
 /** Adds an occurrence that is due now, in addition to the schedule. */
-function fireNow(state: AlarmState, now: number, calendars: Calendars): { state: AlarmState; fireId: string } {
+function fireNow(
+  state: AlarmState,
+  now: number,
+  calendars: Calendars,
+  cause: string,
+): { state: AlarmState; fireId: string } {
   const { alarm, occurrences } = state;
   const waiting = occurrences.filter(({ source, dueAt }) => source === 'trigger' && dueAt !== null);
   if (waiting.length >= MAX_WAITING_TRIGGERS)
@@ -125,6 +138,7 @@ function fireNow(state: AlarmState, now: number, calendars: Calendars): { state:
     fence: 0,
     claimedAt: null,
     ...NOT_DEFERRED,
+    cause,
   };
   return { state: { alarm: triggeredAt(alarm, at), occurrences: [...occurrences, triggered] }, fireId };
 }
@@ -145,12 +159,15 @@ const REDRIVE_REFUSALS: Readonly<Record<Exclude<LastTurn, 'failed'>, string>> = 
  *
  * A delivered alarm whose turn failed fires now under a new fire id, because its occurrence was already delivered.
  * Redriving it again while that fire waits changes nothing.
+ *
+ * @param cause of the fire (`storedCause`)
  */
 export function redriveAlarm(
   state: AlarmState,
   now: number,
   lastTurn: LastTurn = 'none',
   calendars = NO_CALENDARS,
+  cause = 'agent',
 ): AlarmState {
   const { alarm } = state;
   if (alarm.status !== 'failed') {
@@ -158,11 +175,12 @@ export function redriveAlarm(
       const reason = alarm.status === 'cancelled' ? REDRIVE_REFUSALS.none : REDRIVE_REFUSALS[lastTurn as 'none'];
       throw new ReveilleError('conflict', `${reason}; this one is ${alarm.status}`);
     }
-    return state.occurrences.some(({ source }) => source === 'trigger') ? state : fireNow(state, now, calendars).state;
+    const waits = state.occurrences.some(({ source }) => source === 'trigger');
+    return waits ? state : fireNow(state, now, calendars, cause).state;
   }
   const parked = state.occurrences.find((one) => isEventFire(alarm, one)) ?? scheduledOccurrence(state);
   // A series fails only when its next occurrence could not be computed, so none is pending: it restarts from now.
-  const pending = parked ? { ...parked, dueAt: now, ...NOT_DEFERRED } : nextOccurrence(alarm, now, calendars);
+  const pending = parked ? { ...parked, dueAt: now, ...NOT_DEFERRED, cause } : nextOccurrence(alarm, now, calendars);
   if (!pending) throw new ReveilleError('conflict', 'the series of this alarm has ended; set a new one');
   return {
     alarm: { ...alarm, status: 'active', failureCount: 0, maxLatenessSeconds: null, updatedAt: now },

@@ -88,6 +88,7 @@ export function occurrenceAt(
     fence: 0,
     claimedAt: null,
     ...NOT_DEFERRED,
+    cause: null,
   };
 }
 

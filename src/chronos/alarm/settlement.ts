@@ -419,5 +419,6 @@ export function interruptedAttempt(claimed: Occurrence, endedAt: number): Attemp
     missedCount: claimed.missedCount,
     machineReadyMs: null,
     lateBecause: null,
+    cause: claimed.cause,
   };
 }

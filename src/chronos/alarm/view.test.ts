@@ -130,6 +130,7 @@ test('an entry of the ledger shows how late the attempt began', () => {
     missedCount: 3,
     machineReadyMs: 20,
     lateBecause: 'slept',
+    cause: null,
   };
   assert.deepEqual(viewAttempt(attempt), {
     fire_id: `${ALARM_ID}@${DUE}`,

@@ -2,9 +2,12 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import { type AlarmView, alarmViewSchema, type FireView } from '../../wire/alarm.ts';
 import { type FieldName, type FieldType, fieldOf, isOption, memberOf } from '../../wire/alarm-fields.ts';
+import { ALARM_RIGHTS, type Reader, type Sight } from '../../wire/alarm-rights.ts';
+import { readCause } from '../../wire/cause.ts';
+import type { Check, EventSource, HookView, Run } from '../../wire/conditions.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { readSetBy } from '../../wire/set-by.ts';
+import { isByPerson, readSetBy } from '../../wire/set-by.ts';
 import {
   type Alarm,
   type AlarmState,
@@ -15,6 +18,7 @@ import {
   TURN_RUNS,
 } from './alarm.ts';
 import { waitingBackfill } from './backfill.ts';
+import { authorOption } from './cause.ts';
 import { deadlineOf, eventStateOf, isEventFire, isLook, waitingEvents } from './events.ts';
 import { type Calendars, endOfCalendar, isMissingCalendar, NO_CALENDARS } from './holidays.ts';
 import { hookViewOf } from './hook.ts';
@@ -78,14 +82,72 @@ function withoutSecret(event: AlarmOptions['event']): AlarmOptions['event'] | nu
   return shown;
 }
 
-/** What a view needs besides the alarm: the calendars and the clock, and where webhooks reach the alarms from outside. */
+/** What a view needs besides the alarm. */
 type ViewContext = {
   readonly calendars?: Calendars | undefined;
   readonly clock?: Pick<Clock, 'now'>;
+  /** Where webhooks reach the alarms from outside. */
   readonly publicUrl?: string | undefined;
+  /** The person or client that reads, as authors are stored; without one, the agent. */
+  readonly reader?: string | undefined;
 };
 
-type Member = { name: string; of: (state: AlarmState, context: ViewContext) => unknown };
+const HIDDEN = '(not shown)';
+
+/** The address of a check without its credentials, and without its query unless that is kept. */
+function shownUrl(text: string, keepsQuery: boolean): string {
+  const url = new URL(text);
+  if (url.username !== '' || url.password !== '') [url.username, url.password] = ['hidden', ''];
+  if (!keepsQuery && url.search !== '') url.search = '?hidden';
+  if (!keepsQuery) url.hash = '';
+  return url.href === new URL(text).href ? text : url.href;
+}
+
+function shownCheck(check: Check | undefined, keepsQuery: boolean): Check | undefined {
+  if (check?.http === undefined) return check;
+  const { headers, url, ...rest } = check.http;
+  const names = headers && Object.fromEntries(Object.keys(headers).map((name) => [name, HIDDEN]));
+  return { ...check, http: { ...rest, url: shownUrl(url, keepsQuery), ...(names && { headers: names }) } };
+}
+
+/** What a reader sees of a member, by its sight in the table of rights. */
+const SIGHTS: Readonly<Record<Sight, (value: unknown, alarm: Alarm, reader: string | undefined) => unknown>> = {
+  shown: (value) => value,
+  no_headers: (value, alarm) => (optionsOf(alarm).check_state?.byPerson ? shownCheck(value as Check, true) : value),
+  no_query(value, alarm, reader) {
+    const { byClient } = optionsOf(alarm).check_state ?? {};
+    const by = readSetBy(reader!);
+    return by.kind === 'client' && by.client_id === byClient ? value : shownCheck(value as Check, false);
+  },
+  no_secret_address: (value, alarm, reader) =>
+    (value as HookView).verify !== 'path' || optionsOf(alarm).hook_by === authorOption(reader) ? value : null,
+  program: (value) => {
+    const { argv, ...rest } = value as Run;
+    return { ...rest, argv: [argv[0], ...(argv.length > 1 ? [HIDDEN] : [])] };
+  },
+  no_arguments(value) {
+    const event = value as EventSource;
+    return event.source === 'mcp' && event.arguments ? { ...event, arguments: { hidden: true } } : event;
+  },
+};
+
+const readerOf = (reader: string | undefined): Reader =>
+  reader === undefined ? 'agent' : isByPerson(reader) ? 'person' : 'client';
+
+/** A member of the view, as the reader may see it. */
+function seen(name: keyof AlarmView, value: unknown, { alarm }: AlarmState, { reader }: ViewContext): unknown {
+  const kind = readerOf(reader);
+  if (kind === 'person' || value === null) return value;
+  return SIGHTS[ALARM_RIGHTS[name][kind]](value, alarm, reader);
+}
+
+/** The address of an alarm, as the reader may see it. */
+export function hookOf(state: AlarmState, context: ViewContext): HookView | undefined {
+  const hook = hookViewOf(state.alarm, context.publicUrl);
+  return hook && ((seen('hook', hook, state, context) as HookView | null) ?? undefined);
+}
+
+type Member = { name: keyof AlarmView; of: (state: AlarmState, context: ViewContext) => unknown };
 
 /** Members that are no fields of the alarm. */
 const COMPUTED: Readonly<Record<string, Member['of']>> = {
@@ -135,13 +197,13 @@ function viewOfField(name: FieldName): Member['of'] {
 
 /** In the order of the schema. */
 const MEMBERS = Object.keys(alarmViewSchema.shape).map(
-  (name): Member => ({ name, of: COMPUTED[name] ?? viewOfField(name as FieldName) }),
+  (name): Member => ({ name: name as keyof AlarmView, of: COMPUTED[name] ?? viewOfField(name as FieldName) }),
 );
 
 export function viewAlarm(state: AlarmState, context: ViewContext = {}): AlarmView {
   const view: Record<string, unknown> = {};
   for (const { name, of } of MEMBERS) {
-    const value = of(state, context);
+    const value = seen(name, of(state, context), state, context);
     if (value !== null) view[name] = value;
   }
   return view as AlarmView;
@@ -161,6 +223,7 @@ export function viewAttempt(attempt: Attempt): FireView {
     http_status: attempt.httpStatus,
     error: attempt.error,
     missed_count: attempt.missedCount || null,
+    cause: attempt.cause === null ? null : readCause(attempt.cause),
     machine_ready_at: instantOrNull(
       attempt.machineReadyMs === null ? null : attempt.startedAt + attempt.machineReadyMs,
     ),

@@ -4,11 +4,14 @@
  * The end is recorded at each follower before it is settled at the followed alarm. A repeated notification is known by
  * its id, so none is lost or counted twice when a process is killed in between.
  */
+
+import { storedCause } from '../../wire/cause.ts';
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { hasValue } from '../../wire/json-pointer.ts';
 import type { TurnReport } from '../../wire/turn-report.ts';
 import type { Alarm, AlarmState, Attempt } from '../alarm/alarm.ts';
+import { causeOf, inheritedCause } from '../alarm/cause.ts';
 import {
   CHAIN_MAX,
   eventOfEnd,
@@ -45,10 +48,23 @@ async function isOver(store: Store, followed: AlarmState, fireId: string, now: n
   return turnsOf(attempts, reports, { fireId, now }).running === undefined;
 }
 
-/** The end of a turn. @param at when its first report arrived */
-export function endOfTurn(fireId: string, { outcome, reply, error }: TurnReport, at: number): FireEnd {
+/** The end of a turn, without its cause. @param at when its first report arrived */
+export function endOfTurn(fireId: string, { outcome, reply, error }: TurnReport, at: number): Omit<FireEnd, 'cause'> {
   const outcomes = { ok: 'finished', failed: 'failed', unknown: 'unknown' } as const;
   return { fireId, outcome: outcomes[outcome ?? 'unknown'], at, reply, error };
+}
+
+/** Attempts in which the cause of a fire is searched. */
+const CAUSES_READ = 500;
+
+/** The cause of a fire. One whose cannot be found counts as the agent's. */
+async function causeOfFire(store: Store, { alarm, occurrences }: AlarmState, fireId: string): Promise<string> {
+  const attempts = await store.attempts(alarm.owner, alarm.id, { limit: CAUSES_READ });
+  const found = attempts.find((attempt) => attempt.fireId === fireId);
+  const pending = occurrences.find((one) => one.fireId === fireId);
+  if (found) return inheritedCause(alarm, found.cause);
+  const cause = pending ? causeOf(alarm, pending) : ({ by: 'agent' } as const);
+  return inheritedCause(alarm, cause ? storedCause(cause) : null);
 }
 
 /** How the latest fire has ended. */
@@ -60,10 +76,11 @@ function latestEnd(
   const [latest] = attempts;
   if (!latest) return undefined;
   const finished = reports.find(({ fireId, stage }) => fireId === latest.fireId && stage === 'turn_finished');
-  if (finished) return endOfTurn(latest.fireId, finished, finished.recordedAt);
+  const cause = inheritedCause(alarm, latest.cause);
+  if (finished) return { ...endOfTurn(latest.fireId, finished, finished.recordedAt), cause };
   if (alarm.status !== 'failed') return undefined;
   const outcome = latest.outcome === 'missed' ? 'missed' : 'failed';
-  return { fireId: latest.fireId, outcome, at: latest.finishedAt, error: latest.error };
+  return { fireId: latest.fireId, outcome, at: latest.finishedAt, error: latest.error, cause };
 }
 
 /** What a follower learns: an end, and whether none comes after it. */
@@ -104,18 +121,20 @@ async function notify(sink: EventSink, followed: AlarmState, id: string, { end, 
 /**
  * Passes the end of a fire to the alarms that wait for it.
  *
+ * @param ended its cause is read from the ledger where it is absent
  * @param notified followers that were notified before
  * @returns all that know it now
  */
 export async function notifyFollowers(
   sink: EventSink,
   { owner, alarmId }: { owner: string; alarmId: string },
-  end: FireEnd,
+  ended: Omit<FireEnd, 'cause'> & { readonly cause?: string },
   notified: readonly string[] = [],
 ): Promise<readonly string[]> {
   const followed = await sink.store.get(owner, alarmId);
   const followers = followed ? followersOf(followed.alarm) : [];
   if (!followed || followers.length === 0) return [];
+  const end: FireEnd = { ...ended, cause: ended.cause ?? (await causeOfFire(sink.store, followed, ended.fireId)) };
   const isLast = await isOver(sink.store, followed, end.fireId, sink.clock.now());
   const unnotified = isLast ? followers : followers.filter((id) => !notified.includes(id));
   await Promise.all(unnotified.map((id) => notify(sink, followed, id, { end, isLast })));

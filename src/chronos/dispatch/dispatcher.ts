@@ -9,12 +9,14 @@ import { WakeSignal } from '../../kit/clock/wake-signal.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { beginTrace, failSpan, messagingFacts, type Span, type SpanFacts } from '../../kit/trace/trace.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
+import { type Cause, storedCause } from '../../wire/cause.ts';
 import { type AlarmEvent, BATCH_MAX_BYTES } from '../../wire/conditions.ts';
 import type { Looker } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
+import { causeOf, inheritedCause, runRefusal } from '../alarm/cause.ts';
 import { type FireEnd, followersOf } from '../alarm/chain.ts';
-import { checkedBy, skipText } from '../alarm/checks.ts';
+import { checkedBy, isChecked, skipText } from '../alarm/checks.ts';
 import { eventStateOf, eventsOfFire, isEventFire, isLook, settleLook, withFixedEvents } from '../alarm/events.ts';
 import type { Calendars } from '../alarm/holidays.ts';
 import { optionsOf } from '../alarm/options.ts';
@@ -379,9 +381,12 @@ export class Dispatcher {
     // Events may have been added to the occurrence while it was being claimed.
     const { from, to } = eventsOfFire(eventsOfFire(alarm).isFixed ? alarm : await fix());
     const events = await store.eventsOf(owner, id, { from, to, maxBytes: BATCH_MAX_BYTES });
-    const last = from + events.length - 1;
+    // A wake has one cause, which decides whether a command may run.
+    const other = events.findIndex(({ cause }) => cause !== events[0]!.cause);
+    const carried = other === -1 ? events : events.slice(0, other);
+    const last = from + carried.length - 1;
     if (last < to) await fix(last);
-    return events;
+    return carried;
   }
 
   /**
@@ -392,7 +397,8 @@ export class Dispatcher {
     const { store, clock, log } = this.#options;
     const sink = { store, clock, onDue: (dueAt: number) => this.notifyDue(dueAt) };
     const outcome = attempt.outcome === 'missed' ? 'missed' : 'failed';
-    const end: FireEnd = { fireId: key.fireId, outcome, at: attempt.finishedAt, error: attempt.error };
+    const cause = inheritedCause(claim.alarm, attempt.cause);
+    const end: FireEnd = { fireId: key.fireId, outcome, at: attempt.finishedAt, error: attempt.error, cause };
     const notify = (notified: readonly string[]) =>
       notifyFollowers(sink, key, end, notified).catch((error: unknown) => {
         log.warn({ err: error, fire_id: key.fireId }, 'alarms that follow this one could not be notified');
@@ -436,6 +442,9 @@ export class Dispatcher {
         return this.#postponed(key, startedAt, 'its events could not be read', error);
       }
     }
+    const cause = causeOf(alarm, occurrence, events);
+    const refusal = runRefusal(alarm, cause, isChecked(alarm, occurrence));
+    if (refusal !== undefined) return this.#refuse(claim, key, { reason: refusal, at: startedAt, cause });
     const leave = this.#inFlight.enter(alarm.owner);
     let result: WakeOutcome;
     try {
@@ -453,7 +462,7 @@ export class Dispatcher {
     }
     const finishedAt = clock.now();
     if (result.outcome === 'held') return this.#defer(key, result, finishedAt);
-    if (result.outcome === 'skipped') return this.#skip(claim, key, result, { startedAt, finishedAt, late });
+    if (result.outcome === 'skipped') return this.#skip(claim, key, result, { startedAt, finishedAt, late, cause });
     const error = result.outcome === 'delivered' ? null : result.error;
     const record = attemptRecord(claim, {
       startedAt,
@@ -463,6 +472,7 @@ export class Dispatcher {
       error,
       machineReadyMs: readyWithin(result, finishedAt - startedAt),
       lateBecause: late ?? null,
+      cause,
     });
     if (result.outcome === 'delivered') {
       const checked = checkedBy(alarm, occurrence, result.verdict);
@@ -499,13 +509,34 @@ export class Dispatcher {
     claim: Claim,
     key: ClaimKey,
     { httpStatus, verdict }: Skip,
-    { startedAt, finishedAt, late }: { startedAt: number; finishedAt: number; late: AbsenceReason | undefined },
+    {
+      late,
+      cause,
+      ...times
+    }: { startedAt: number; finishedAt: number; late: AbsenceReason | undefined; cause: Cause | undefined },
   ): Promise<void> {
-    const times = { startedAt, finishedAt, outcome: 'skipped' as const, machineReadyMs: null };
-    const record = attemptRecord(claim, { ...times, httpStatus, error: skipText(verdict), lateBecause: late ?? null });
+    const { finishedAt } = times;
+    const skipped = { ...times, outcome: 'skipped' as const, machineReadyMs: null, lateBecause: late ?? null };
+    const record = attemptRecord(claim, { ...skipped, httpStatus, error: skipText(verdict), cause });
     const checked = checkedBy(claim.alarm, claim.occurrence, verdict);
     const { calendars } = this.#options;
     await this.#complete(key, record, (state) => settleSkipped(state, key.fireId, finishedAt, calendars, checked));
+  }
+
+  /** What caused the fire may not cause what the machine would run for it. */
+  async #refuse(
+    claim: Claim,
+    key: ClaimKey,
+    { reason, at, cause }: { reason: string; at: number; cause: Cause | undefined },
+  ): Promise<void> {
+    const { log, calendars, onFire } = this.#options;
+    log.warn({ fire_id: key.fireId, reason }, 'a fire was refused because of its cause');
+    const record = { ...this.#notDelivered(claim, at, 'skipped', reason), cause: cause ? storedCause(cause) : null };
+    await this.#complete(key, record, (state) => {
+      const after = settleSkipped(state, key.fireId, at, calendars);
+      return { ...after, alarm: { ...after.alarm, lastError: reason } };
+    });
+    onFire?.({ ...claim, attempt: record });
   }
 
   /** Short lateness gets no reason. */
@@ -574,7 +605,7 @@ function carriedBetween(before: Alarm, after: Alarm): number {
 type Outcome = Pick<
   Attempt,
   'startedAt' | 'finishedAt' | 'outcome' | 'httpStatus' | 'error' | 'machineReadyMs' | 'lateBecause'
->;
+> & { readonly cause?: Cause | undefined };
 
 /** When the machine was ready. Limited to the time of its answer, because the clocks of two computers differ. */
 function readyWithin(result: WakeResult, tookMs: number): number | null {
@@ -582,7 +613,8 @@ function readyWithin(result: WakeResult, tookMs: number): number | null {
   return readyMs === undefined ? null : Math.min(readyMs, Math.max(0, tookMs));
 }
 
-function attemptRecord({ alarm, occurrence }: Claim, outcome: Outcome): Attempt {
+function attemptRecord({ alarm, occurrence }: Claim, { cause, ...outcome }: Outcome): Attempt {
+  const causedBy = cause ?? causeOf(alarm, occurrence);
   return {
     fireId: occurrence.fireId,
     alarmId: alarm.id,
@@ -591,5 +623,6 @@ function attemptRecord({ alarm, occurrence }: Claim, outcome: Outcome): Attempt 
     attempt: occurrence.attempt,
     missedCount: occurrence.missedCount,
     ...outcome,
+    cause: causedBy ? storedCause(causedBy) : null,
   };
 }

@@ -56,7 +56,7 @@ function eventsOf(alarm: Alarm, { events }: LookAnswer, receivedAt: number): Ala
   return events.flatMap(({ id, data, is_notice }) => {
     // A word about the source is not what is expected.
     const isWanted = is_notice ? expect === undefined : event?.filter === undefined || hasValue(data, event.filter);
-    return isWanted ? [{ id, receivedAt, data }] : [];
+    return isWanted ? [{ id, receivedAt, data, cause: 'source' }] : [];
   });
 }
 

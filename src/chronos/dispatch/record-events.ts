@@ -1,5 +1,6 @@
 /** Records events of an alarm, from whatever source. */
 import type { Clock } from '../../kit/clock/clock.ts';
+import { type Cause, storedCause } from '../../wire/cause.ts';
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import type { AlarmState } from '../alarm/alarm.ts';
 import { withEvents } from '../alarm/events.ts';
@@ -19,6 +20,7 @@ type Arrival = (state: AlarmState, fresh: readonly AlarmEvent[], now: number) =>
  *
  * @param limits of the owner's storage; without them the events are stored in any case
  * @param arrive what new events change
+ * @param cause of events that have none themselves
  * @returns how many were new; `undefined` when this owner has no such alarm
  * @throws ReveilleError `conflict` when the alarm has ended, `rate_limited` when too many events wait, or too
  *   much is stored
@@ -28,11 +30,16 @@ export async function recordAlarmEvents(
   owner: string,
   alarmId: string,
   events: readonly AlarmEvent[],
-  { limits = {}, arrive = withEvents }: { limits?: StoreLimits | undefined; arrive?: Arrival } = {},
+  {
+    limits = {},
+    arrive = withEvents,
+    cause,
+  }: { limits?: StoreLimits | undefined; arrive?: Arrival; cause?: Cause } = {},
 ): Promise<number | undefined> {
   const now = clock.now();
+  const caused = cause ? events.map((event) => ({ cause: storedCause(cause), ...event })) : events;
   const recorded = await store.recordEvents({
-    ...{ owner, alarmId, events, limits },
+    ...{ owner, alarmId, events: caused, limits },
     arrive: (state, fresh) => arrive(state, fresh, now),
   });
   for (const { dueAt } of recorded?.state.occurrences ?? []) if (dueAt !== null) onDue(dueAt);

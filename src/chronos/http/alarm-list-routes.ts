@@ -13,7 +13,7 @@ import type { AlarmFilter, AlarmStore } from '../store/store.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
-import { type ChronosService, ownerOfRequest } from './service.ts';
+import { authorOfRequest, type ChronosService, callerOf, ownerOfRequest } from './service.ts';
 
 type Query = z.output<typeof alarmListQuerySchema>;
 /** A page, and the start of the next one; the last page has none. */
@@ -101,7 +101,12 @@ const positionOf = (state: AlarmState, { sort }: Query) =>
  * A page of encoded views. It ends at `limit` alarms or at {@link PAGE_BYTES}, and has at least one alarm. The store
  * reads in steps, so that a page of large alarms needs no more memory than its bytes and one step.
  */
-async function pageOf(service: ChronosService, owner: string, query: Query, limit: number) {
+async function pageOf(
+  service: ChronosService,
+  { owner, reader }: { owner: string; reader: string | undefined },
+  query: Query,
+  limit: number,
+) {
   const alarms: RawJson[] = [];
   let bytes = 0;
   let last: AlarmState | undefined;
@@ -109,7 +114,7 @@ async function pageOf(service: ChronosService, owner: string, query: Query, limi
   for (;;) {
     const { states, next } = await partOf(service, owner, { ...query, cursor }, Math.min(STEP, limit - alarms.length));
     for (const state of states) {
-      const text = encodeJson(viewAlarm(state, service));
+      const text = encodeJson(viewAlarm(state, { ...service, reader }));
       bytes += utf8Bytes(text);
       if (bytes > PAGE_BYTES && last) return { alarms, next: positionOf(last, query) };
       alarms.push(new RawJson(text));
@@ -129,9 +134,11 @@ export function alarmListRoutes(app: HttpApp, service: ChronosService): void {
   });
 
   serve(app, CHRONOS_ROUTES.listAlarms, async (c) => {
-    const owner = await ownerOfRequest(service, c);
+    const caller = await callerOf(service, c);
+    const { owner } = caller;
+    const reader = authorOfRequest(service, c, caller);
     const query = parseOrThrow(alarmListQuerySchema, c.req.query());
-    const { alarms, next } = await pageOf(service, owner, query, query.limit ?? LIST_LIMIT_DEFAULT);
+    const { alarms, next } = await pageOf(service, { owner, reader }, query, query.limit ?? LIST_LIMIT_DEFAULT);
     return sendOk(c, {
       alarms,
       count: alarms.length,

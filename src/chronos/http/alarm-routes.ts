@@ -1,9 +1,8 @@
 /** Alarms over HTTP (docs/reference/api.md, "chronosd: alarms"): parse, decide with the domain, store, acknowledge. */
-import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import { readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { KeyedQueue } from '../../kit/queue/keyed-queue.ts';
 import { continueTrace, messagingFacts, recordedTrace, type SpanFacts, TRACEPARENT } from '../../kit/trace/trace.ts';
-import { PERSON_HEADER } from '../../wire/agent.ts';
 import {
   type AlarmCreate,
   type AlarmCreated,
@@ -14,24 +13,25 @@ import {
   alarmPreviewRequestSchema,
   RAW_ALARM_FIELDS,
 } from '../../wire/alarm.ts';
+import { storedCause } from '../../wire/cause.ts';
 import type { HookView } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { isByPerson } from '../../wire/set-by.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
+import { authorOption, causeOfAuthor, neverRuns, runRefusal } from '../alarm/cause.ts';
 import { followedBy } from '../alarm/chain.ts';
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
 import { eventStateOf, sourceSeen, withNextOfEvents, withSeen } from '../alarm/events.ts';
 import { lastTurnOf } from '../alarm/fire-history.ts';
 import type { Calendars } from '../alarm/holidays.ts';
-import { hookViewOf, madeSecretOf, newHookSecret, withHookSecret, withSecretOfEdit } from '../alarm/hook.ts';
+import { madeSecretOf, newHookSecret, withHookSecret, withSecretOfEdit } from '../alarm/hook.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
-import { optionsOf } from '../alarm/options.ts';
+import { encodeOptions, optionsOf } from '../alarm/options.ts';
 import { previewAlarm } from '../alarm/preview.ts';
-import { nextFireAt, viewAlarm } from '../alarm/view.ts';
+import { hookOf, nextFireAt, viewAlarm } from '../alarm/view.ts';
 import { readingOf, type WordContext } from '../alarm/when.ts';
-import { authorOf } from '../auth/principal.ts';
 import { catchUpWith, confirmChain, follow, releaseFollowers, unfollow } from '../dispatch/chains.ts';
 import { withFirstLook } from '../dispatch/looks.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
@@ -40,7 +40,7 @@ import type { Trust } from './admission.ts';
 import { createAlarmIds } from './alarm-id.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
-import { type ChronosService, callerOf, ownerOfRequest } from './service.ts';
+import { authorOfRequest, type ChronosService, callerOf } from './service.ts';
 
 /**
  * One answer for an id that does not exist, belongs to another owner, or is invalid: the cases must be
@@ -60,6 +60,7 @@ export function alarmIdOf(c: HttpContext): string {
 type AnswerContext = WordContext & {
   readonly calendars: Calendars | undefined;
   readonly publicUrl: string | undefined;
+  readonly reader: string | undefined;
 };
 
 /** The hook of an answer. @param secret that the answer shows */
@@ -67,12 +68,7 @@ const hookWith = (secret: string | undefined, hook: HookView | undefined) =>
   hook && { hook: { ...hook, ...(secret !== undefined && { secret }) } };
 
 /** @param words when the request's time in words is read */
-function created(
-  state: AlarmState,
-  deduped: boolean,
-  { timezone }: AlarmCreate,
-  { publicUrl, ...words }: AnswerContext,
-): AlarmCreated {
+function created(state: AlarmState, deduped: boolean, { timezone }: AlarmCreate, words: AnswerContext): AlarmCreated {
   const next = nextFireAt(state);
   const reading = readingOf(state.alarm, timezone, words);
   const secret = deduped ? undefined : madeSecretOf(state.alarm);
@@ -82,7 +78,7 @@ function created(
     status: state.alarm.status,
     deduped,
     ...(reading && { reading }),
-    ...hookWith(secret, hookViewOf(state.alarm, publicUrl)),
+    ...hookWith(secret, hookOf(state, words)),
   };
 }
 
@@ -135,6 +131,22 @@ function refuseOfClients(author: string | undefined, asked: AlarmCreate | AlarmP
 }
 
 /**
+ * A request may not cause what it must not: the dispatcher would skip the fire. @param isChecked as `runRefusal`
+ *
+ * @throws ReveilleError `forbidden`
+ */
+export function refuseCause(author: string | undefined, { alarm }: AlarmState, isChecked = false): void {
+  const refusal = runRefusal(alarm, causeOfAuthor(author), isChecked);
+  if (refusal !== undefined) throw new ReveilleError('forbidden', refusal);
+}
+
+/** @throws ReveilleError `forbidden` */
+function refuseNeverRuns(alarm: Alarm): void {
+  const refusal = neverRuns(alarm);
+  if (refusal !== undefined) throw new ReveilleError('invalid_request', `the alarm would never fire: ${refusal}`);
+}
+
+/**
  * Nor may it decide when a command of the user runs: it may only pause or cancel such an alarm.
  *
  * @throws ReveilleError `forbidden`
@@ -170,12 +182,13 @@ async function createAlarm(
   const { check, run } = input;
   if (check || run) await tryCheck?.({ user_id: owner, check, run, by_person: isByPerson(author) });
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
-  const words: AnswerContext = { now, hours: hoursOfUser, calendars, publicUrl };
+  const words: AnswerContext = { now, hours: hoursOfUser, calendars, publicUrl, reader: author };
   const context = { now, hours: hoursOfUser, id: id(now), owner, limits, author, traceparent: recordedTrace() };
   let alarm: Alarm;
   let occurrence: Occurrence;
   try {
-    alarm = withHookSecret(draftAlarm(input, context), newHookSecret());
+    alarm = withHookSecret(draftAlarm(input, context), newHookSecret(), authorOption(author));
+    refuseNeverRuns(alarm);
     occurrence = firstOccurrence(alarm, now, limits, calendars);
     alarm = await withFirstLook(service.looker, alarm);
     if (followedBy(alarm)) await follow(service, alarm);
@@ -295,14 +308,11 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     };
   };
 
-  /** The person or program that makes the request, as stored; `undefined`: the agent itself. */
-  const authorOfRequest = (c: HttpContext, { owner, publicKey }: Caller) =>
-    authorOf(
-      c.req.header(PERSON_HEADER),
-      { method: c.req.method, path: c.req.path, body: bodyBytes(c) },
-      { owner, publicKey },
-      { token: service.auth.adminToken, now: clock.now() },
-    );
+  const authorOf = (c: HttpContext, caller: Caller) => authorOfRequest(service, c, caller);
+
+  /** The answer to a request: the alarm, as its author may see it. */
+  const sendView = (c: HttpContext, state: AlarmState, reader: string | undefined, more: object = {}) =>
+    sendOk(c, { ...viewAlarm(state, { ...service, reader }), ...more });
 
   /** The caller, once the limits admit its request. */
   const enter = async (c: HttpContext, gate: 'creates' | 'triggers'): Promise<Caller> => {
@@ -317,23 +327,27 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
    * @param starts whether the alarm may fire because of it
    */
   const act =
-    (action: (state: AlarmState, now: number, calendars?: Calendars) => AlarmState, gate?: 'creates', starts = false) =>
+    (
+      action: (state: AlarmState, now: number, calendars?: Calendars, cause?: string) => AlarmState,
+      gate?: 'creates',
+      starts = false,
+    ) =>
     async (c: HttpContext) => {
       const caller = gate ? await enter(c, gate) : await callerOf(service, c);
       await refuseBody(c);
       const now = clock.now();
-      const author = starts ? authorOfRequest(c, caller) : undefined;
+      const author = authorOf(c, caller);
       const state = await change(c, caller, (before) => {
-        refuseStartByClients(author, before);
-        return action(before, now, calendars);
+        if (starts) refuseStartByClients(author, before);
+        return action(before, now, calendars, storedCause(causeOfAuthor(author)));
       });
-      return sendOk(c, viewAlarm(state, service));
+      return sendView(c, state, author);
     };
 
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
-    const asked = { id, ...caller, author: authorOfRequest(c, caller), body };
+    const asked = { id, ...caller, author: authorOf(c, caller), body };
     // Behind the transport token and the proof of identity: the caller's trace continues.
     const created = await continueTrace(c.req.header(TRACEPARENT), 'create alarms', creating, async (span) => {
       const answer = await createAlarm(service, asked);
@@ -351,18 +365,19 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   });
 
   serve(app, CHRONOS_ROUTES.getAlarm, async (c) => {
-    const owner = await ownerOfRequest(service, c);
+    const caller = await callerOf(service, c);
     refuseQuery(c);
-    const state = await store.get(owner, alarmIdOf(c));
+    const reader = authorOf(c, caller);
+    const state = await store.get(caller.owner, alarmIdOf(c));
     if (!state) throw alarmNotFound();
-    return sendOk(c, viewAlarm(state, service));
+    return sendView(c, state, reader);
   });
 
   serve(app, CHRONOS_ROUTES.patchAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
-    const author = authorOfRequest(c, caller);
+    const author = authorOf(c, caller);
     refuseOfClients(author, patch);
     const [check, run] = [patch.check ?? undefined, patch.run ?? undefined];
     if (check || run) await service.tryCheck?.({ user_id: caller.owner, check, run, by_person: isByPerson(author) });
@@ -372,17 +387,28 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const drafted: Transition = (before) => {
       refuseStartByClients(author, before);
       const edited = editAlarm(before, patch, now, { ...limits, author, hours }, calendars);
-      const alarm = withSecretOfEdit(before.alarm, edited.alarm, newSecret);
+      const alarm = withSecretOfEdit(before.alarm, edited.alarm, newSecret, authorOption(author));
+      if (patch.run ?? patch.check ?? patch.event) refuseNeverRuns(alarm);
       const made = madeSecretOf(alarm);
-      // It may be older than the edit, and never shown: in a secret address, or beside a secret that the owner gave.
-      secret = made === madeSecretOf(before.alarm) ? undefined : made;
+      secret = made === newSecret ? made : undefined;
       return { ...edited, alarm };
     };
     const undo =
       ({ alarm }: AlarmState): Transition =>
       (state) => {
-        const { event = null, after = null } = optionsOf(alarm);
-        return editAlarm(state, { event, after } as AlarmPatch, now, { ...limits, author }, calendars);
+        const {
+          event = null,
+          after = null,
+          run_by_person,
+          check_state,
+          timed_by,
+          hook_secret,
+          hook_by,
+        } = optionsOf(alarm);
+        const undone = editAlarm(state, { event, after } as AlarmPatch, now, { ...limits, author }, calendars);
+        const rights = { run_by_person, check_state, timed_by, hook_secret, hook_by };
+        const options = encodeOptions({ ...optionsOf(undone.alarm), ...rights });
+        return { ...undone, alarm: { ...undone.alarm, options } };
       };
     const edit = patch.event ? await withLookOfEdit(c, caller, drafted) : drafted;
     const changesChain = patch.after !== undefined || patch.event !== undefined;
@@ -391,8 +417,8 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
       : await change(c, caller, edit);
     const reading =
       patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours, calendars });
-    const view = viewAlarm(state, service);
-    return sendOk(c, { ...view, ...hookWith(secret, view.hook), ...(reading && { reading }) });
+    const hook = hookWith(secret, hookOf(state, { ...service, reader: author }));
+    return sendView(c, state, author, { ...hook, ...(reading && { reading }) });
   });
 
   // Cancelling is always admitted, because it frees storage.
@@ -400,9 +426,10 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await callerOf(service, c);
     await refuseBody(c);
     const now = clock.now();
+    const reader = authorOf(c, caller);
     const state = await change(c, caller, (before) => cancelAlarm(before, now));
     await releaseFollowers(service, state);
-    return sendOk(c, viewAlarm(state, service));
+    return sendView(c, state, reader);
   });
   serve(app, CHRONOS_ROUTES.pauseAlarm, act(pauseAlarm, 'creates'));
   serve(app, CHRONOS_ROUTES.resumeAlarm, act(resumeAlarm, 'creates', true));
@@ -414,22 +441,29 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const fireIds = [...new Set(attempts.map(({ fireId }) => fireId))];
     const reports = fireIds.length > 0 ? await store.turnReportsOf(caller.owner, alarmIdOf(c), fireIds) : [];
     const lastTurn = lastTurnOf(attempts, reports);
-    const state = await change(c, caller, (before) => redriveAlarm(before, now, lastTurn, calendars));
-    return sendOk(c, viewAlarm(state, service));
+    const author = authorOf(c, caller);
+    const cause = storedCause(causeOfAuthor(author));
+    const state = await change(c, caller, (before) => {
+      refuseStartByClients(author, before);
+      refuseCause(author, before, before.alarm.status === 'failed');
+      return redriveAlarm(before, now, lastTurn, calendars, cause);
+    });
+    return sendView(c, state, author);
   });
 
   serve(app, CHRONOS_ROUTES.triggerAlarm, async (c) => {
     const caller = await enter(c, 'triggers');
     await refuseBody(c);
     const now = clock.now();
-    const author = authorOfRequest(c, caller);
+    const author = authorOf(c, caller);
     let fireId = '';
     const state = await change(c, caller, (before) => {
       refuseStartByClients(author, before);
-      const triggered = triggerAlarm(before, now, calendars);
+      refuseCause(author, before);
+      const triggered = triggerAlarm(before, now, calendars, storedCause(causeOfAuthor(author)));
       fireId = triggered.fireId;
       return triggered.state;
     });
-    return sendOk(c, { ...viewAlarm(state, service), fire_id: fireId });
+    return sendView(c, state, author, { fire_id: fireId });
   });
 }

@@ -8,17 +8,19 @@ import {
   alarmBackfillSchema,
   BACKFILL_UNCONFIRMED,
 } from '../../wire/alarm.ts';
+import { storedCause } from '../../wire/cause.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, scheduledOccurrence } from '../alarm/alarm.ts';
 import { addBackfill, BACKFILL_MAX, occurrencesBetween } from '../alarm/backfill.ts';
+import { causeOfAuthor } from '../alarm/cause.ts';
 import type { Calendars } from '../alarm/holidays.ts';
 import { viewAlarm } from '../alarm/view.ts';
 import type { AlarmStore, StoreLimits } from '../store/store.ts';
-import { alarmIdOf, alarmNotFound } from './alarm-routes.ts';
+import { alarmIdOf, alarmNotFound, refuseCause } from './alarm-routes.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
-import { type ChronosService, callerOf } from './service.ts';
+import { authorOfRequest, type ChronosService, callerOf } from './service.ts';
 
 const DAY_MS = 24 * 3_600_000;
 /** Instants that are computed before other work of the process gets its turn. */
@@ -102,11 +104,12 @@ type Request = {
   now: number;
   bounds: StoreLimits;
   ledgerDays: number | undefined;
+  author: string | undefined;
 };
 
 async function backfill(
   service: Pick<ChronosService, 'store' | 'calendars' | 'publicUrl'>,
-  { owner, alarmId, part, now, bounds, ledgerDays }: Request,
+  { owner, alarmId, part, now, bounds, ledgerDays, author }: Request,
 ): Promise<AlarmBackfilled> {
   const { store, calendars } = service;
   for (let round = 1; round <= ROUNDS; round++) {
@@ -114,13 +117,20 @@ async function backfill(
     const before = await store.get(owner, alarmId);
     if (!before) throw alarmNotFound();
     checkAlarm(before.alarm);
+    refuseCause(author, before);
     checkLedger(before.alarm, part, now, ledgerDays);
     const passed = await passedIn(before, part, calendars);
     const delivered = await deliveredSince(store, before.alarm, part.from);
     const occurrences = passed.filter(({ fireId }) => !delivered.has(fireId));
     let added: readonly Occurrence[] | undefined;
     const add = (stored: AlarmState): AlarmState => {
-      const result = addBackfill(stored, { alarm: before.alarm, occurrences }, now, calendars);
+      const result = addBackfill(
+        stored,
+        { alarm: before.alarm, occurrences },
+        now,
+        calendars,
+        storedCause(causeOfAuthor(author)),
+      );
       added = result?.added;
       if (added && added.length > BACKFILL_UNCONFIRMED && !part.dry_run && !part.confirm_over)
         throw new ReveilleError(
@@ -135,7 +145,7 @@ async function backfill(
     if (!added) continue;
     const ends = { first: added[0], last: added.at(-1) };
     return {
-      ...viewAlarm(state, service),
+      ...viewAlarm(state, { ...service, reader: author }),
       backfill: {
         added: added.length,
         known: passed.length - added.length,
@@ -151,13 +161,15 @@ async function backfill(
 export function backfillRoute(app: HttpApp, service: ChronosService): void {
   const { clock, limits, admission, ledgerDays } = service;
   serve(app, CHRONOS_ROUTES.backfillAlarm, async (c: HttpContext) => {
-    const { owner, trust } = await callerOf(service, c);
+    const caller = await callerOf(service, c);
+    const { owner, trust } = caller;
     admission?.enter('triggers', owner, trust);
     const part = parseOrThrow(alarmBackfillSchema, await readJson(c));
     const now = clock.now();
     checkPart(part, now);
     const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
-    const answer = await backfill(service, { owner, alarmId: alarmIdOf(c), part, now, bounds, ledgerDays });
+    const author = authorOfRequest(service, c, caller);
+    const answer = await backfill(service, { owner, alarmId: alarmIdOf(c), part, now, bounds, ledgerDays, author });
     if (!part.dry_run) service.onDue(now);
     return sendOk(c, answer);
   });

@@ -1,9 +1,8 @@
 /** `/calendar/{feed}` for calendar apps, and the routes of users about their feeds. */
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import { readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
-import { PERSON_HEADER } from '../../wire/agent.ts';
 import { type CalendarFeedView, calendarFeedCreateSchema, FEED_ROUTE, MOST_FEEDS } from '../../wire/calendar-feed.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -11,12 +10,11 @@ import { isByPerson } from '../../wire/set-by.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { calendarFeedSteps } from '../alarm/calendar-feed.ts';
 import { newFeed, readFeedAddress } from '../auth/calendar-feed.ts';
-import { authorOf } from '../auth/principal.ts';
 import type { CalendarFeed } from '../store/store.ts';
 import { RateLimit, trustSince } from './admission.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
-import { type ChronosService, callerOf, ownerOfRequest } from './service.ts';
+import { authorOfRequest, type ChronosService, callerOf, ownerOfRequest } from './service.ts';
 
 /** Maximum number of alarms in a feed. */
 const MOST_ALARMS = 1_000;
@@ -66,14 +64,8 @@ export function feedRoutes(app: HttpApp, service: ChronosService): void {
 
   /** The owner, if a person makes the request: an agent must not be able to publish the alarms. */
   async function person(c: HttpContext): Promise<string> {
-    const { owner, publicKey } = await callerOf(service, c);
-    const author = authorOf(
-      c.req.header(PERSON_HEADER),
-      { method: c.req.method, path: c.req.path, body: bodyBytes(c) },
-      { owner, publicKey },
-      { token: service.auth.adminToken, now: clock.now() },
-    );
-    if (isByPerson(author)) return owner;
+    const caller = await callerOf(service, c);
+    if (isByPerson(authorOfRequest(service, c, caller))) return caller.owner;
     throw new ReveilleError(
       'forbidden',
       'only a person adds a calendar feed: use the console, or "reveille calendar feed add" where CHRONOS_ADMIN_TOKEN is set',

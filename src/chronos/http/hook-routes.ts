@@ -2,11 +2,13 @@
 import { bodyBytes } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { storedCause } from '../../wire/cause.ts';
 import { EVENT_MAX_BYTES } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { HEARTBEAT_SIGNALS, HOOK_ROUTES } from '../../wire/hook.ts';
 import { isSubscription } from '../../wire/look.ts';
 import type { Alarm, AlarmState } from '../alarm/alarm.ts';
+import { causeOfEvents } from '../alarm/cause.ts';
 import { withCursor, withEvents } from '../alarm/events.ts';
 import { hookSchemeOf, readHookId } from '../alarm/hook.ts';
 import { triggerAlarm } from '../alarm/lifecycle.ts';
@@ -69,7 +71,8 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     if (event) refuseLargerThan(EVENT_MAX_BYTES + 2048, Buffer.byteLength(event.data));
     if (!event) return sendOk(c, { recorded: 0, known: 0 });
     const limits = await admission?.eventLimits();
-    const fresh = await recordAlarmEvents(service, alarm.owner, alarm.id, [event], { limits });
+    const cause = causeOfEvents(alarm);
+    const fresh = await recordAlarmEvents(service, alarm.owner, alarm.id, [event], { limits, cause });
     if (fresh === undefined) throw noSuchHook();
     return sendOk(c, { recorded: fresh, known: 1 - fresh });
   }
@@ -83,6 +86,7 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     if (!event) return sendOk(c, { recorded: 0, known: 0 });
     const fresh = await recordAlarmEvents(service, owner, id, [event], {
       limits: await admission?.eventLimits(),
+      cause: causeOfEvents(alarm),
       arrive: (before, events, now) => {
         const after = withEvents(before, events, now, isLast);
         return { ...after, alarm: withCursor(after.alarm, cursor) };
@@ -105,7 +109,7 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     const after = await store.update(
       alarm.owner,
       alarm.id,
-      (before) => triggerAlarm(before, now, calendars).state,
+      (before) => triggerAlarm(before, now, calendars, storedCause(causeOfEvents(before.alarm))).state,
       bounds,
     );
     if (!after) throw noSuchHook();

@@ -1,7 +1,8 @@
 /** Dependencies of chronosd's routes. */
 import type { Clock } from '../../kit/clock/clock.ts';
+import { bodyBytes } from '../../kit/http/body.ts';
 import type { HttpContext } from '../../kit/http/handlers.ts';
-import { PRINCIPAL_HEADER } from '../../wire/agent.ts';
+import { PERSON_HEADER, PRINCIPAL_HEADER } from '../../wire/agent.ts';
 import type { CheckRequest } from '../../wire/check-verdict.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Looker } from '../../wire/look.ts';
@@ -9,7 +10,7 @@ import type { DefinitionLimits } from '../alarm/definition.ts';
 import type { Calendars } from '../alarm/holidays.ts';
 import type { WordHours } from '../alarm/when.ts';
 import { acceptedKey, type EnrollmentMode } from '../auth/enrollment.ts';
-import { readPrincipalToken } from '../auth/principal.ts';
+import { authorOf, readPrincipalToken } from '../auth/principal.ts';
 import type { Bound } from '../store/limits.ts';
 import type { AlarmStore } from '../store/store.ts';
 import { type Admission, type Trust, trustOf } from './admission.ts';
@@ -75,6 +76,19 @@ export async function callerOf(
     'X-Chronos-Agent must carry a principal token that is still valid; prove your identity again to get one',
   );
 }
+
+/** The person or program that makes a caller's request, as stored; `undefined`: the agent itself. */
+export const authorOfRequest = (
+  { auth, clock }: Pick<ChronosService, 'auth' | 'clock'>,
+  c: HttpContext,
+  { owner, publicKey }: { owner: string; publicKey: string },
+): string | undefined =>
+  authorOf(
+    c.req.header(PERSON_HEADER),
+    { method: c.req.method, path: c.req.path, body: bodyBytes(c) },
+    { owner, publicKey },
+    { token: auth.adminToken, now: clock.now() },
+  );
 
 /** As {@link callerOf}, for requests without limits. */
 export async function ownerOfRequest(service: ChronosService, c: HttpContext): Promise<string> {

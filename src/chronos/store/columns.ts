@@ -63,6 +63,7 @@ export const OCCURRENCE_COLUMNS: Columns<Occurrence> = {
   claimedAt: bigint('claimed_at'),
   heldReason: text('held_reason'),
   heldUntil: bigint('held_until'),
+  cause: text('cause'),
 };
 
 export const ATTEMPT_COLUMNS: Columns<Attempt> = {
@@ -79,6 +80,7 @@ export const ATTEMPT_COLUMNS: Columns<Attempt> = {
   missedCount: bigint('missed_count'),
   machineReadyMs: bigint('machine_ready_ms'),
   lateBecause: text('late_because'),
+  cause: text('cause'),
 };
 
 export const TURN_REPORT_COLUMNS: Columns<StoredTurnReport> = {
@@ -104,6 +106,7 @@ export const EVENT_COLUMNS: Columns<StoredEvent> = {
   id: bytes('id'),
   receivedAt: bigint('received_at'),
   data: bytes('data'),
+  cause: text('cause'),
 };
 
 export const AGENT_KEY_COLUMNS: Columns<AgentKey> = {

@@ -1,4 +1,5 @@
 /** Events as rows: which of the given ones are new, and the number of each. The common part of all stores. Pure. */
+
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { AlarmState } from '../alarm/alarm.ts';
@@ -29,6 +30,8 @@ export type StoredEvent = {
   receivedAt: number;
   /** `null`: it was carried, or no wake carries it. */
   data: string | null;
+  /** Who caused it (`storedCause`); `null`: an earlier version recorded it. */
+  cause: string | null;
 };
 
 /**
@@ -61,12 +64,12 @@ export function eventRows(stored: AlarmState, wanted: AlarmState, fresh: readonl
       retryable: false,
     });
   if (added > 0)
-    return fresh.map(({ id, receivedAt, data }, index) => ({
-      ...{ owner, alarmId, number: last + index + 1, id, receivedAt, data },
+    return fresh.map(({ id, receivedAt, data, cause = null }, index) => ({
+      ...{ owner, alarmId, number: last + index + 1, id, receivedAt, data, cause },
     }));
   return fresh
     .filter(({ id }) => !id.startsWith(UNNAMED_EVENT))
-    .map(({ id, receivedAt }) => ({ owner, alarmId, number: 0, id, receivedAt, data: null }));
+    .map(({ id, receivedAt }) => ({ owner, alarmId, number: 0, id, receivedAt, data: null, cause: null }));
 }
 
 /**

@@ -10,13 +10,15 @@ import {
 } from '../../chronos/client.ts';
 import { personProof } from '../../kit/identity/person-rights.ts';
 import { fileIdentity } from '../../kit/identity/rotation.ts';
+import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import type { EnrolledKey } from '../../wire/agent.ts';
 import { labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { setBySchema } from '../../wire/set-by.ts';
 import { parseSettings, portSetting, urlSetting } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { readAccess, readLabel, readRun, readSecrets } from '../home/home.ts';
+import { accountName, readAccess, readLabel, readRun, readSecrets } from '../home/home.ts';
 import { attend } from './unreachable.ts';
 
 /** The chronosd of this computer; absent fields were not found. */
@@ -112,6 +114,21 @@ export function localIdentity(context: Pick<CliContext, 'home' | 'settings'>): P
   if (label !== undefined) return fileIdentity(label, keyFileOf(context));
   const remedy = 'run "reveille up" or "reveille agent whoami" to create one, or set MATRIX_USER_ID';
   throw new ReveilleError('not_found', `there is no agent identity in ${context.home.path}: ${remedy}`);
+}
+
+/**
+ * The author of a message: the logged-in user, or the name of `--as`. Below an agent there is no author, because the
+ * shell is the agent's.
+ */
+export function personOf(
+  { environment }: Pick<CliContext, 'environment'>,
+  { as }: { readonly as?: string | undefined } = {},
+): string | undefined {
+  if (environment[SPAWN_ID_VARIABLE] !== undefined) return undefined;
+  const name = as ?? accountName();
+  const parsed = setBySchema.safeParse({ kind: 'person', name });
+  if (parsed.success) return name;
+  throw new UsageError('--as must be a name of 1 to 100 characters without NUL');
 }
 
 /**

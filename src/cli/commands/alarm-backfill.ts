@@ -3,7 +3,7 @@ import { isZone } from '../../kit/clock/zone.ts';
 import { readDateOrInstant } from '../../kit/phrase/date-or-instant.ts';
 import { type AlarmBackfilled, BACKFILL_UNCONFIRMED } from '../../wire/alarm.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { alarmClient } from '../access/chronos.ts';
+import { alarmClient, personOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { counted } from '../screens/columns.ts';
@@ -56,7 +56,7 @@ export async function alarmBackfill(context: CliContext, flags: BackfillFlags, g
     from: dateOrInstant('--from', flags.from, zone),
     to: flags.to === undefined ? formatInstant(context.clock.now()) : dateOrInstant('--to', flags.to, zone),
   };
-  const client = alarmClient(context);
+  const client = alarmClient(context, personOf(context));
   const id = await findAlarmId(client, given);
   const planned = await client.backfillAlarm(id, { ...part, dry_run: true });
   if (flags.dryRun) return out.result(planned, linesOf(planned.backfill, id, 'Would backfill', look));

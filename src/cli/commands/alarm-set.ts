@@ -11,17 +11,15 @@ import { readPhrase } from '../../kit/phrase/phrase.ts';
 import { PhraseError, type PhraseHours, type Reading } from '../../kit/phrase/reading.ts';
 import { repetitionText } from '../../kit/phrase/reading-text.ts';
 import { usesWallClock } from '../../kit/phrase/series-text.ts';
-import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import type { AlarmCreated, AlarmView } from '../../wire/alarm.ts';
 import { fieldOf, memberOf, OWNER_FIELDS, SERIES_FIELDS, type SeriesField } from '../../wire/alarm-fields.ts';
 import type { ObjectField } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
-import { setBySchema } from '../../wire/set-by.ts';
 import { checkTools } from '../access/agent-tools.ts';
 import { checkChannels } from '../access/channels.ts';
-import { alarmClient } from '../access/chronos.ts';
+import { alarmClient, personOf } from '../access/chronos.ts';
 import { publicUrl } from '../access/router.ts';
 import { hoursOfUser } from '../access/user-hours.ts';
 import type { CliContext } from '../context.ts';
@@ -29,7 +27,6 @@ import { CLEARABLE, type FieldFlags, FLAGGED_FIELDS, type FlaggedField, flagOf }
 import { type ConditionFlags, partFlag, partsIn } from '../flags/condition-flags.ts';
 import { durationFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { accountName } from '../home/home.ts';
 import { readerOf } from '../screens/reader.ts';
 import { hookLines, renderAlarm, renderCreated } from '../screens/render.ts';
 import { besideOf, findAlarmId } from './alarm.ts';
@@ -275,18 +272,6 @@ export const typedWhere = async (context: CliContext): Promise<Typed> => ({
   zone: machineZone(context.settings.TZ),
   hours: await hoursOfUser(context)(),
 });
-
-/**
- * The author of a message: the logged-in user, or the name of `--as`. Below an agent there is no author, because the
- * shell is the agent's.
- */
-export function personOf({ environment }: CliContext, { as }: Pick<SetFlags, 'as'>): string | undefined {
-  if (environment[SPAWN_ID_VARIABLE] !== undefined) return undefined;
-  const name = as ?? accountName();
-  const parsed = setBySchema.safeParse({ kind: 'person', name });
-  if (parsed.success) return name;
-  throw new UsageError('--as must be a name of 1 to 100 characters without NUL');
-}
 
 /** Flags by the field names in chronosd's errors. A switch has no wrong value. */
 const SAID_BY = new Map<string, string>([['wake_message', 'the message']]);

@@ -4,7 +4,7 @@ import { fromNow } from '../../kit/clock/local-time.ts';
 import { ALL_CHANGED, ChangedIds, type Changes } from '../../kit/http/changed-ids.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { alarmClient, findChronos } from '../access/chronos.ts';
+import { alarmClient, findChronos, personOf } from '../access/chronos.ts';
 import { serverTime } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { fit } from '../screens/columns.ts';
@@ -68,7 +68,7 @@ export async function alarmWatch(context: CliContext, flags: WatchFlags): Promis
 
 async function watchUntil(context: CliContext, { id }: WatchFlags, signal: AbortSignal): Promise<void> {
   const { out, clock } = context;
-  const client = alarmClient(context);
+  const client = alarmClient(context, personOf(context));
   // In parallel: the clock of an unresponsive chronosd adds no delay.
   const [time, only] = await Promise.all([
     serverTime(findChronos(context).url, clock),

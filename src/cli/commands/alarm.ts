@@ -4,7 +4,7 @@ import { type AlarmView, alarmIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } fro
 import { ALARM_KINDS, ALARM_STATUSES, type AlarmStatus } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
-import { alarmClient } from '../access/chronos.ts';
+import { alarmClient, personOf } from '../access/chronos.ts';
 import { publicUrl } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
@@ -101,7 +101,7 @@ export async function alarmList(context: CliContext, flags: ListFlags): Promise<
   const status = choiceFlag('--status', flags.status, ALARM_STATUSES);
   const kind = choiceFlag('--kind', flags.kind, ALARM_KINDS);
   const limit = wholeNumberFlag('--limit', flags.limit, 1, LIMIT_MAX) ?? (flags.all ? LIMIT_MAX : LIST_LIMIT_DEFAULT);
-  const client = alarmClient(context);
+  const client = alarmClient(context, personOf(context));
   const filter = kind === undefined ? {} : { kind };
   const statuses = status === undefined ? (flags.all ? [undefined] : PRESENT) : [status];
 
@@ -137,7 +137,7 @@ const FIRES_SHOWN = 20;
 
 export async function alarmShow(context: CliContext, flags: { limit?: string }, given: string): Promise<void> {
   const limit = wholeNumberFlag('--limit', flags.limit, 1, LIST_LIMIT_MAX) ?? FIRES_SHOWN;
-  const client = alarmClient(context);
+  const client = alarmClient(context, personOf(context));
   const id = await findAlarmId(client, given);
   const alarm = await client.getAlarm(id);
   const page = await client.listFires(id, { limit });
@@ -182,7 +182,7 @@ function say(action: AlarmAction, alarm: AlarmView, look: Reader): string[] {
 }
 
 export async function alarmAct(context: CliContext, action: AlarmAction, given: string): Promise<void> {
-  const client = alarmClient(context);
+  const client = alarmClient(context, personOf(context));
   const id = await findAlarmId(client, given);
   const calls: Record<AlarmAction, (id: string) => Promise<AlarmView>> = {
     cancel: client.cancelAlarm,

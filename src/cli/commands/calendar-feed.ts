@@ -3,19 +3,18 @@ import { localTime, shortTime } from '../../kit/clock/local-time.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import type { CalendarFeedView } from '../../wire/calendar-feed.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { alarmClient } from '../access/chronos.ts';
+import { alarmClient, personOf } from '../access/chronos.ts';
 import { publicUrl } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
-import { personOf } from './alarm-set.ts';
 
 export type FeedFlags = { messages?: boolean };
 
 const contentText = ({ messages }: Pick<CalendarFeedView, 'messages'>) => (messages ? 'labels, messages' : 'labels');
 
 export async function feedAdd(context: CliContext, { messages }: FeedFlags, name: string | undefined): Promise<void> {
-  const client = alarmClient(context, personOf(context, {}));
+  const client = alarmClient(context, personOf(context));
   const made = await client.createFeed({ ...(name !== undefined && { name }), ...(messages && { messages }) });
   const base = publicUrl(context);
   const isWhole = !made.address.startsWith('/');

@@ -10,7 +10,7 @@ import { conversationIdSchema } from '../../wire/alarm.ts';
 import type { AlarmStatus } from '../../wire/alarm-fields.ts';
 import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
-import { alarmClient, labelOf, provesPerson, userOf } from '../access/chronos.ts';
+import { alarmClient, labelOf, personOf, provesPerson, userOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { choiceFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
@@ -26,7 +26,6 @@ import { systemdFolder, systemdJobs } from '../import/systemd.ts';
 import { counted, wrap } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import type { Reader } from '../screens/render.ts';
-import { personOf } from './alarm-set.ts';
 
 export type ImportFlags = {
   apply?: boolean;

@@ -9,6 +9,7 @@ import type { AlarmCreated } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { plainError } from '../../wire/fire.ts';
 import { RawJson } from '../../wire/json.ts';
+import { personOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { endFirstStart } from '../home/home.ts';
 import type { LogEntry } from '../log/entries.ts';
@@ -30,7 +31,6 @@ import { FireWatch, type FollowedFire, fireRecord } from '../up/fire-watch.ts';
 import { type LocalStack, startLocalStack } from '../up/local-stack.ts';
 import { ownConsole } from '../up/own-console.ts';
 import { TurnNews } from '../up/turn-news.ts';
-import { personOf } from './alarm-set.ts';
 import { consoleAddress } from './open.ts';
 
 const WELCOME_KEY = 'reveille-welcome';
@@ -149,7 +149,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   let outcome: FollowedFire | undefined;
 
   let news: TurnNews | undefined;
-  const console = ownConsole(context, personOf(context, {}) ?? 'you');
+  const console = ownConsole(context, personOf(context) ?? 'you');
   let notifier: Notifier | undefined;
   /** The fire whose line is last on the screen. */
   let above: string | undefined;

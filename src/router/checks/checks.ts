@@ -24,6 +24,7 @@ import { type CommandParts, findProgram, lookByCommand, requireProgram } from '.
 import { type Finding, NotAllowed, outputOf, Undecided } from './finding.ts';
 import { lookAtAddress } from './http-check.ts';
 import { lookAtPath } from './path-check.ts';
+import { withSecrets } from './secrets.ts';
 import { Turnstile } from './turnstile.ts';
 
 /** Commands, and other checks, that run at the same time. */
@@ -39,6 +40,8 @@ const BUSY_MS = 15_000;
 export type ChecksOptions = CommandParts & {
   isolation: Isolation;
   web: WebAccess;
+  /** The secrets of the person for checks of addresses. */
+  secretsFile: string;
   clock: Clock;
   log: Logger;
 };
@@ -117,7 +120,7 @@ export class Checks {
     try {
       if (run) await requireProgram(this.#options, machine, run.argv[0]!);
       refused = REFUSALS.check;
-      if (http) this.#options.web.refuse(http.url);
+      if (http) this.#options.web.refuse(withSecrets(http, this.#options.secretsFile, by_person).http.url);
       if (path) await this.#seePath(machine, path.path, undefined);
       if (!command) return;
       if (!by_person) this.#requirePermission(machine, command);
@@ -165,7 +168,20 @@ export class Checks {
       return this.#enter(this.#commands, () => lookByCommand(this.#options, machine, command, wake, signal));
     }
     if (path) return this.#enter(this.#reads, () => this.#seePath(machine, path.path, value));
-    return this.#enter(this.#reads, () => lookAtAddress(this.#options.web, http!, value, signal));
+    const secret = withSecrets(http!, this.#options.secretsFile, by_person === true);
+    const finding = await this.#enter(this.#reads, () =>
+      lookAtAddress(this.#options.web, secret.http, value, signal),
+    ).catch((thrown: unknown) => {
+      // An error may contain the address.
+      if (thrown instanceof Error) thrown.message = secret.hide(thrown.message);
+      throw thrown;
+    });
+    const { output, ...rest } = finding;
+    return {
+      ...rest,
+      reason: secret.hide(finding.reason),
+      ...(output !== undefined && { output: secret.hide(output) }),
+    };
   }
 
   #enter<T>(turnstile: Turnstile, look: () => Promise<T>): Promise<T> {

@@ -22,6 +22,7 @@ async function tryTimes(store: AlarmStore, startedAt: readonly number[]): Promis
         missedCount: n,
         machineReadyMs: n % 2 === 0 ? n : null,
         lateBecause: n % 2 === 0 ? 'slept' : null,
+        cause: n % 2 === 0 ? 'clock client https://chat.example/client.json' : null,
       }),
       settle: again(claimed.occurrence.fireId, NOW),
     }));

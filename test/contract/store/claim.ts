@@ -185,6 +185,7 @@ export function orphanedClaimContract(open: OpenStore): void {
           missedCount: 0,
           machineReadyMs: null,
           lateBecause: null,
+          cause: null,
         },
       ]);
     });

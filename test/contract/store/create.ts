@@ -43,6 +43,7 @@ export function createContract(open: OpenStore): void {
         missedCount: 6,
         heldReason: 'wait',
         heldUntil: NOW + 77,
+        cause: 'person',
       });
       const state = { alarm, occurrences: [occurrence] };
 

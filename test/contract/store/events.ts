@@ -57,7 +57,7 @@ export function eventContract(open: OpenStore): void {
       const waiting = await createWaiting(store);
       const hostile = [
         eventOf(1, { id: 'a"b\\c\0d 🦘', data: '{"text":"\\u0000 \\ud800 🦘","number":1.50e400}' }),
-        eventOf(2, { id: '{}', data: 'null' }),
+        eventOf(2, { id: '{}', data: 'null', cause: 'client https://chat.example/client.json' }),
       ];
       const recorded = await store.recordEvents(arrivalFor(waiting, hostile));
       assert.equal(recorded?.fresh, 2);

@@ -59,6 +59,7 @@ export function occurrenceOf(alarm: Alarm, at: number, change: Partial<Occurrenc
     claimedAt: null,
     heldReason: null,
     heldUntil: null,
+    cause: null,
     ...change,
   };
 }
@@ -152,6 +153,7 @@ export function attemptOf({ occurrence }: Claim, change: Partial<Attempt> = {}):
     missedCount: occurrence.missedCount,
     machineReadyMs: null,
     lateBecause: null,
+    cause: null,
     ...change,
   };
 }

@@ -34,9 +34,12 @@ const ABSENT = Object.fromEntries(COLUMN_FIELDS.map((name) => [memberOf(name), f
 for (const state of kept.states) {
   state.alarm = { ...ABSENT, ...state.alarm };
   // A claim has no end of its own any more.
-  for (const occurrence of state.occurrences) Reflect.deleteProperty(occurrence, 'leaseUntil');
+  for (const occurrence of state.occurrences) {
+    Reflect.deleteProperty(occurrence, 'leaseUntil');
+    occurrence.cause = null;
+  }
 }
-for (const attempt of kept.attempts.flat()) attempt.lateBecause = null;
+for (const attempt of kept.attempts.flat()) Object.assign(attempt, { lateBecause: null, cause: null });
 
 /** Creates the file by the migrations of that time. */
 function makeFile(t: TestContext): string {

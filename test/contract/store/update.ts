@@ -104,6 +104,7 @@ export function updateContract(open: OpenStore): void {
         nominal: NOW - 5,
         heldReason: 'held back: "quiet" until 07:00 🦘',
         heldUntil: NOW + 99,
+        cause: 'client https://chat.example/client.json',
       };
       const third = occurrenceOf(alarm, NOW + 2);
       await store.update(ADA, alarm.id, () => ({ alarm, occurrences: [third, parked] }));

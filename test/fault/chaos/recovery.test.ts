@@ -19,6 +19,7 @@ function attempt(id: string, number: number, scheduledFor: number, startedAt: nu
     missedCount: 0,
     machineReadyMs: null,
     lateBecause: null,
+    cause: null,
   };
 }
 

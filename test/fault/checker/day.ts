@@ -216,6 +216,7 @@ export class Day {
       missedCount: occurrence.missedCount,
       machineReadyMs: null,
       lateBecause: null,
+      cause: null,
     });
     const lateMs = startedAt - occurrence.scheduledFor;
     if (alarm.maxLatenessSeconds !== null && lateMs > alarm.maxLatenessSeconds * 1000)

@@ -395,3 +395,30 @@ test('a path leads to nothing that the agent may not read, also when it is excha
     `${paths.length + 2} attacks, ${seen.looks} looks at a folder that changes, of which ${seen.read} and ${seen.events} saw it`,
   );
 });
+
+test('a secret of the person is used only by a check of the person, and reaches no answer', async (t) => {
+  const bench = await checksBench(t);
+  const secret = 'canary/of the secret?';
+  writeFileSync(join(bench.home, 'router', 'check-secrets.json'), JSON.stringify({ FEED: secret }), { mode: 0o600 });
+  const seen: (string | undefined)[] = [];
+  bench.site.answer = (request, response) => {
+    seen.push(request.headers.authorization, request.url);
+    response.end(JSON.stringify({ state: request.headers.authorization }));
+  };
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference
+  const [headers, query] = [{ authorization: 'Bearer ${FEED}' }, '?k=${FEED}'];
+  const check = { http: { url: `${bench.site.url}/${query}`, headers, pointer: '/state', changed: true } };
+  const { verdict, text } = await bench.decide(check, { by_person: true });
+  assert.deepEqual(seen, [`Bearer ${secret}`, `/?k=${encodeURIComponent(secret)}`]);
+  const shown = JSON.stringify([verdict!.reason, text, bench.news()]);
+  assert.ok(!shown.includes(secret) && !shown.includes(encodeURIComponent(secret)), shown);
+  // Nor by an agent's check, in one with a name that is missing, or in an error about the address.
+  assert.match((await bench.decide(check)).verdict!.reason, /only a check that the person set may use secrets/);
+  assert.match((await bench.refusal(check))!, /only a check that the person set/);
+  const missing = { http: { url: bench.site.url, headers: { authorization: query.replace('FEED', 'OTHER') } } };
+  assert.match((await bench.refusal(missing, true))!, /the secret OTHER is not in/);
+  const closed = { http: { url: `${bench.closed.url}/${query}` } };
+  const refused = (await bench.decide(closed, { by_person: true })).verdict!.reason;
+  assert.ok(!refused.includes('canary'), refused);
+  assert.equal(seen.length, 2);
+});

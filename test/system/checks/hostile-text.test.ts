@@ -126,6 +126,7 @@ test('an event is data of the payload: it cannot end its quotation or hide anyth
       at: 0,
       reply: text,
       error: text,
+      cause: 'agent',
     });
     assert.deepEqual(hiddenCharacters(data), []);
     assert.equal(

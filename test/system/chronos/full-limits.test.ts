@@ -64,7 +64,7 @@ for (const [what, fields, idOf] of SENDERS)
 async function startFull(t: TestContext) {
   const folder = temporaryFolder(t);
   const store = openIn(folder);
-  const secret = <S extends AlarmState>(state: S): S => ({ ...state, alarm: withHookSecret(state.alarm, SECRET) });
+  const secret = <S extends AlarmState>(state: S): S => ({ ...state, alarm: withHookSecret(state.alarm, SECRET, '') });
   const waiting = await createWaiting(store, path({ quiet_for: 'P1D' }));
   const beating = await createWaiting(store, heartbeat);
   for (const { alarm } of [waiting, beating]) await store.update(ADA, alarm.id, secret);

@@ -33,6 +33,7 @@ async function fail(bench: Bench): Promise<void> {
         missedCount,
         machineReadyMs: null,
         lateBecause: null,
+        cause: null,
       },
       settle: (state) => settleFailed(state, fireId, { error: 'gone', final: true, retryAt: () => now }),
     })),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { startBench } from '../../../src/router/testing/bench.ts';
+import { HOOK_SCHEMES } from '../../../src/wire/conditions.ts';
 import { answerOf, type Created, createHookBench } from './hook-bench.ts';
 
 test('a signed webhook is recorded once, over the public listener', async (t) => {
@@ -83,14 +84,53 @@ test('an edit shows the secret that it makes, once', async (t) => {
     const edited = await edit(alarm, { event });
     assert.match(edited.hook.secret!, /^whsec_/);
     assert.equal((await send(edited.hook.address, '{}', signed(edited, '{}'))).status, 200);
-    const { secret: _, ...shown } = edited.hook;
-    assert.deepEqual((await edit(alarm, { event: { ...event, verify: 'github' } })).hook, {
-      ...shown,
-      verify: 'github',
-    });
-    assert.deepEqual((await edit(alarm, { label: 'x' })).hook, { ...shown, verify: 'github' });
+    const again = await edit(alarm, { event: { ...event, verify: 'github' } });
+    assert.match(again.hook.secret!, /^whsec_/);
+    assert.notEqual(again.hook.secret, edited.hook.secret);
+    assert.equal((await edit(alarm, { label: 'x' })).hook.secret, undefined);
     assert.equal((await edit(alarm, { event: given })).hook.secret, undefined);
   }
+});
+
+test('no edit of the scheme shows, or makes valid again, a secret or an address of before', async (t) => {
+  const { set, send, signed, ada } = await createHookBench(t);
+  const schemes = [
+    ...HOOK_SCHEMES.map((verify) => ({ source: 'webhook', repeat: 'always', verify })),
+    { source: 'webhook', repeat: 'always', secret: 'a-secret-of-the-sender' },
+  ];
+  const at = (n: number, digit: number) => schemes[Math.floor(n / schemes.length ** digit) % schemes.length]!;
+  let shown = 0;
+  for (let n = 0; n < schemes.length ** 3; n++) {
+    const alarm = await set({ event: at(n, 0) });
+    const secrets = new Set([alarm.hook.secret]);
+    const addresses = new Set(alarm.hook.verify === 'path' ? [alarm.hook.address] : []);
+    let [hook, scheme] = [alarm.hook, at(n, 0)];
+    for (const event of [at(n, 1), at(n, 2)]) {
+      const { data } = await ada.call('PATCH', `/v1/alarms/${alarm.id}`, { body: { event } });
+      const edited = (data as Created).hook;
+      if (event === scheme) assert.deepEqual([edited.secret, edited.address], [undefined, hook.address]);
+      else if (edited.secret !== undefined) {
+        assert.ok(!secrets.has(edited.secret));
+        secrets.add(edited.secret);
+        shown++;
+      } else if (edited.verify === 'path') {
+        assert.ok(!addresses.has(edited.address));
+        addresses.add(edited.address);
+        shown++;
+      }
+      [hook, scheme] = [event === scheme ? hook : edited, event];
+    }
+    // Only what the last change has made proves a sender.
+    const now = addresses.size > 0 && hook.verify === 'path' ? hook.address : undefined;
+    for (const address of addresses) if (address !== now) assert.notEqual((await send(address, '{}')).status, 200);
+    if (hook.verify !== 'standard') continue;
+    for (const secret of secrets) {
+      if (secret === undefined || secret === hook.secret) continue;
+      const old = { ...alarm, hook: { ...hook, secret } } as Created;
+      assert.equal((await send(hook.address, '{}', signed(old, '{}'))).status, 401);
+    }
+  }
+  t.diagnostic(`${shown} secrets`);
 });
 
 test('an address of an unknown, ended or other alarm takes nothing', async (t) => {

@@ -55,6 +55,7 @@ async function firedAlarm(bench: Bench) {
           error: null,
           machineReadyMs: 30,
           lateBecause: null,
+          cause: null,
         },
       },
       settle: (state) => settleDelivered(state, fireId, now),

@@ -102,6 +102,7 @@ async function fillLives(store: AlarmStore, owner: string): Promise<void> {
         error: 'the machine\0said 503 🦘',
         machineReadyMs: 1234,
         lateBecause: 'not_running',
+        cause: 'clock agent',
       }),
       settle: again(two!.occurrence.fireId, NOW + 30_000),
     },

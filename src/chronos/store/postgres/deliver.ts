@@ -44,7 +44,7 @@ const deliver = (name: string, isApart: boolean) =>
       last_scheduled_for = p.scheduled_for, last_attempt = p.attempt, last_missed_count = p.missed_count,
       last_started_at = w.started_at, last_finished_at = w.finished_at, last_outcome = 'delivered',
       last_http_status = w.http_status, last_attempt_error = NULL, last_machine_ready_ms = w.machine_ready_ms,
-      last_late_because = w.late_because,
+      last_late_because = w.late_because, last_cause = p.cause, cause = NULL,
       scheduled_for = w.scheduled_for, nominal = w.nominal, due_at = w.due_at, missed_count = w.missed_count,
       attempt = CASE WHEN w.nominal IS NOT NULL THEN 0 END, fence = CASE WHEN w.nominal IS NOT NULL THEN 0 END,
       holder = NULL, claimed_at = NULL, held_reason = NULL, held_until = NULL
@@ -68,8 +68,8 @@ type Delivery = {
   attempt: Attempt;
 };
 
-const isFirst = ({ attempt, fence, heldReason, heldUntil }: Occurrence) =>
-  attempt === 0 && fence === 0 && heldReason === null && heldUntil === null;
+const isFirst = ({ attempt, fence, heldReason, heldUntil, cause }: Occurrence) =>
+  attempt === 0 && fence === 0 && heldReason === null && heldUntil === null && cause === null;
 
 /** Whether the statement of {@link deliver} writes this effect and this attempt. */
 function isPlain({ progress, next }: DeliveryEffect, attempt: Attempt, { alarm, occurrence }: Claim): boolean {
@@ -88,7 +88,8 @@ function isPlain({ progress, next }: DeliveryEffect, attempt: Attempt, { alarm, 
     attempt.fireId === occurrence.fireId &&
     attempt.scheduledFor === occurrence.scheduledFor &&
     attempt.attempt === occurrence.attempt &&
-    attempt.missedCount === occurrence.missedCount
+    attempt.missedCount === occurrence.missedCount &&
+    attempt.cause === occurrence.cause
   );
 }
 

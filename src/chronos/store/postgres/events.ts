@@ -41,8 +41,8 @@ const OF_ALARM = 'bucket = $1 AND owner = $2 AND alarm_id = $3';
 const IN_RANGE = statement(
   'events_of',
   `
-  SELECT id, received_at, data FROM (
-    SELECT number, id, received_at, data, row_number() OVER (ORDER BY number) AS place,
+  SELECT id, received_at, data, cause FROM (
+    SELECT number, id, received_at, data, cause, row_number() OVER (ORDER BY number) AS place,
       sum(octet_length(id) + octet_length(data) + ${EVENT_FRAME_BYTES}) OVER (ORDER BY number) AS bytes
     FROM events WHERE ${OF_ALARM} AND number >= $4 AND number <= $5 AND data IS NOT NULL
   ) AS waiting
@@ -172,10 +172,11 @@ export async function eventsOf(
 ): Promise<AlarmEvent[]> {
   if (!isStorable(owner, alarmId)) return [];
   const rows = await executor.query(IN_RANGE, [bucket, owner, alarmId, from, to, maxBytes]);
-  return rows.map(([id, receivedAt, data]) => ({
+  return rows.map(([id, receivedAt, data, cause]) => ({
     id: (id as Buffer).toString('utf8'),
     receivedAt: receivedAt as number,
     data: (data as Buffer).toString('utf8'),
+    ...(cause !== null && { cause: cause as string }),
   }));
 }
 

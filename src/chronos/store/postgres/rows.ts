@@ -184,6 +184,7 @@ export function readOccurrence(
     claimedAt: row[from + 6] as number | null,
     heldReason: row[from + 7] as string | null,
     heldUntil: row[from + 8] as number | null,
+    cause: row[from + 9] as string | null,
   };
 }
 

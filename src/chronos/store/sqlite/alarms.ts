@@ -49,6 +49,7 @@ const namesOf = (members: readonly (keyof Alarm)[]) => members.map((member) => A
 /** Columns of an occurrence, in `progress` and in `triggers`, in the order that {@link occurrenceIn} expects. */
 const OCCURRENCE_NAMES = [
   ...['scheduled_for', 'nominal', 'due_at', 'attempt', 'fence', 'missed_count', 'held_reason', 'held_until'],
+  'cause',
 ] as const;
 export const occurrenceColumns = (table: string) => OCCURRENCE_NAMES.map((name) => `${table}.${name}`).join(', ');
 
@@ -78,20 +79,21 @@ export function occurrenceIn(
     claimedAt: null,
     heldReason: row[from + 6] as string | null,
     heldUntil: row[from + 7] as number | null,
+    cause: row[from + 8] as string | null,
   };
 }
 
 /** The values of {@link OCCURRENCE_NAMES}. */
 export function occurrenceValues(occurrence: Occurrence | undefined): SQLInputValue[] {
-  if (!occurrence) return [null, null, null, null, null, null, null, null];
-  const { scheduledFor, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil } = occurrence;
-  return [scheduledFor, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil];
+  if (!occurrence) return [null, null, null, null, null, null, null, null, null];
+  const { scheduledFor, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil, cause } = occurrence;
+  return [scheduledFor, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil, cause];
 }
 
 /** Columns of an attempt in the ledger. */
 export const ATTEMPT_NAMES = [
   ...['scheduled_for', 'attempt', 'started_at', 'finished_at', 'outcome', 'http_status', 'error', 'missed_count'],
-  ...['machine_ready_ms', 'late_because'],
+  ...['machine_ready_ms', 'late_because', 'cause'],
 ];
 /** In the row of an alarm's progress. */
 export const LAST_ATTEMPT_NAMES = ATTEMPT_NAMES.map((name) =>
@@ -105,10 +107,11 @@ export const attemptColumns = (table: 'ledger' | 'progress') =>
 
 /** Reads a row of {@link attemptColumns}. */
 export function attemptIn(row: readonly SQLOutputValue[]): Attempt {
-  const [owner, id, at, attempt, startedAt, finishedAt, outcome, httpStatus, error, missedCount, ready, late] = row;
+  const [owner, id, at, attempt, startedAt, finishedAt, outcome, httpStatus, error, missedCount, ready, late, cause] =
+    row;
   return {
     ...{ fireId: `${id}@${at}`, alarmId: id, owner, scheduledFor: at, attempt, startedAt, finishedAt },
-    ...{ outcome, httpStatus, error, missedCount, machineReadyMs: ready, lateBecause: late },
+    ...{ outcome, httpStatus, error, missedCount, machineReadyMs: ready, lateBecause: late, cause },
   } as Attempt;
 }
 
@@ -117,7 +120,7 @@ export function attemptValues(attempt: Attempt): SQLInputValue[] {
   const { scheduledFor, startedAt, finishedAt, outcome, httpStatus, error, missedCount, machineReadyMs } = attempt;
   return [
     ...[scheduledFor, attempt.attempt, startedAt, finishedAt, outcome, httpStatus, error, missedCount],
-    ...[machineReadyMs, attempt.lateBecause],
+    ...[machineReadyMs, attempt.lateBecause, attempt.cause],
   ];
 }
 

@@ -10,9 +10,11 @@ import type { Tables } from './tables.ts';
 
 export function prepareEvents(db: DatabaseSync, tables: Tables) {
   const known = prepareQuery(db, 'SELECT 1 FROM events WHERE alarm = ? AND id = ?', () => true);
-  const insert = db.prepare('INSERT INTO events (alarm, number, id, received_at, data) VALUES (?, ?, ?, ?, ?)');
+  const insert = db.prepare(
+    'INSERT INTO events (alarm, number, id, received_at, data, cause) VALUES (?, ?, ?, ?, ?, ?)',
+  );
   const inRange = db.prepare(
-    `SELECT id, received_at, data FROM events INDEXED BY events_waiting
+    `SELECT id, received_at, data, cause FROM events INDEXED BY events_waiting
      WHERE alarm = ? AND number >= ? AND number <= ? AND data IS NOT NULL ORDER BY number`,
   );
   inRange.setReturnArrays(true);
@@ -39,7 +41,7 @@ export function prepareEvents(db: DatabaseSync, tables: Tables) {
       const wanted = arrive(state, fresh);
       const rows = eventRows(state, wanted, fresh);
       writeWithin(tables, stored, wanted, limits);
-      for (const { number, id, receivedAt, data } of rows) insert.run(seq, number, id, receivedAt, data);
+      for (const { number, id, receivedAt, data, cause } of rows) insert.run(seq, number, id, receivedAt, data, cause);
       const before = trimmedBefore(state, wanted, fresh);
       if (before !== undefined) trim.run(seq, before, KNOWN_EVENTS);
       return { state: wanted, fresh: fresh.length };
@@ -51,8 +53,8 @@ export function prepareEvents(db: DatabaseSync, tables: Tables) {
       if (seq === undefined) return found;
       let left = range.maxBytes;
       for (const row of inRange.iterate(seq, range.from, range.to)) {
-        const [id, receivedAt, data] = row as unknown as [string, number, string];
-        const event = { id, receivedAt, data };
+        const [id, receivedAt, data, cause] = row as unknown as [string, number, string, string | null];
+        const event = { id, receivedAt, data, ...(cause !== null && { cause }) };
         left -= eventBytes(event);
         if (left < 0 && found.length > 0) break;
         found.push(event);

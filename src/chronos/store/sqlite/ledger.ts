@@ -28,7 +28,7 @@ export function prepareLedger(db: DatabaseSync, changes: Changes) {
   const record = db.prepare(`UPDATE progress SET ${assigned} WHERE alarm = ?`);
   const DELIVERED = `failure_count = 0, last_error = NULL, updated_at = ?, last_fired_at = ?, fire_count = ?,
     scheduled_fires = ?, scheduled_for = ?, nominal = ?, due_at = ?, attempt = ?, fence = ?, missed_count = ?,
-    held_reason = NULL, held_until = NULL, ${assigned}`;
+    held_reason = NULL, held_until = NULL, cause = NULL, ${assigned}`;
   // Only an end changes the status, which two indexes depend on.
   const proceed = db.prepare(`UPDATE progress SET ${DELIVERED} WHERE alarm = ?`);
   const end =

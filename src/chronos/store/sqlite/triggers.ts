@@ -13,9 +13,9 @@ export function prepareTriggers(db: DatabaseSync) {
     `SELECT ${occurrenceColumns('o')} FROM triggers AS o WHERE o.alarm = ? ORDER BY o.scheduled_for`,
     (row) => row,
   );
-  const columns = 'scheduled_for, nominal, due_at, attempt, fence, missed_count, held_reason, held_until';
+  const columns = 'scheduled_for, nominal, due_at, attempt, fence, missed_count, held_reason, held_until, cause';
   const put = db.prepare(
-    `INSERT OR REPLACE INTO triggers (alarm, owner, ${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT OR REPLACE INTO triggers (alarm, owner, ${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const remove = db.prepare('DELETE FROM triggers WHERE alarm = ? AND scheduled_for = ?');
 
