@@ -453,6 +453,8 @@ export const ALARM_FIELDS = {
   options: { type: 'json', by: 'chronosd', absent: null, view: 'never' },
   /** The person or program that wrote the message, proved at the request; `null` for the agent itself. */
   set_by: { type: 'author', by: 'chronosd', absent: null },
+  /** The credential that made it (`set-by.ts`); `null` for the operator's token, which proves a person. */
+  made_by: { type: 'string', by: 'chronosd', absent: null, view: 'never' },
   status: { type: 'choice', of: ALARM_STATUSES, by: 'chronosd' },
   /** Failed attempts at the current occurrence. Delivery or giving up resets it to zero. */
   failure_count: { type: 'count', by: 'chronosd' },

@@ -290,6 +290,8 @@ export const alarmViewSchema = z.object({
   in_flight: z.boolean(),
   ...viewed(...BODY_FIELDS.filter(isViewedLast)),
   ...viewed('set_by'),
+  /** The program that made it with an access token; absent for alarms of persons and of the agent. */
+  made_by: z.object({ client_id: z.string() }).optional(),
   /** Only for `event`, while open: what it waits for, in words. */
   waits_for: z.string().optional(),
   /** How many events wait for a wake. */

@@ -3,6 +3,7 @@
  * token. Stores and turns keep it as one text, because most alarms have none.
  */
 import { z } from 'zod';
+import { FINGERPRINT_LENGTH } from './did.ts';
 import { shortText } from './text.ts';
 
 /** Begins the stored text of a program; no person's name begins with it. */
@@ -39,6 +40,23 @@ export function readSetBy(stored: string): SetBy {
   if (isByPerson(stored)) return { kind: 'person', name: stored };
   const [client_id, name] = JSON.parse(stored.slice(CLIENT_MARK.length)) as [string, string | null];
   return { kind: 'client', client_id, ...(name !== null && { name }) };
+}
+
+const OF_CLIENT = 'client ';
+
+/** The credential that made an alarm or a feed, as it is stored with it: a program's id, or a key at chronosd. */
+export const madeByClient = (clientId: string): string => `${OF_CLIENT}${clientId}`;
+export const madeByKey = (publicKey: string): string => `key ${publicKey.slice(0, FINGERPRINT_LENGTH)}`;
+
+/** The id of the program that made something; `undefined` for anything else. */
+export const clientThatMade = (madeBy: string | null | undefined): string | undefined =>
+  madeBy?.startsWith(OF_CLIENT) ? madeBy.slice(OF_CLIENT.length) : undefined;
+
+/** Whether a stored text names this program. */
+export function isByClient(stored: string | null | undefined, clientId: string): boolean {
+  if (stored === null || stored === undefined || isByPerson(stored)) return false;
+  const by = readSetBy(stored);
+  return by.kind === 'client' && by.client_id === clientId;
 }
 
 /** As text: `Ada`, `ChatGPT (client https://chatgpt.com/…)`, `client 7f3a…`. */

@@ -161,6 +161,10 @@ class AlarmSetBy2(TypedDict):
     name: NotRequired[str]
 
 
+class AlarmMadeBy(TypedDict):
+    client_id: str
+
+
 class AlarmHeldBack(TypedDict):
     reason: str
     until: str
@@ -218,6 +222,7 @@ class Alarm(TypedDict):
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
+    made_by: NotRequired[AlarmMadeBy]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]
@@ -295,6 +300,7 @@ class PatchAlarmResult(TypedDict):
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
+    made_by: NotRequired[AlarmMadeBy]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]
@@ -347,6 +353,7 @@ class TriggeredAlarm(TypedDict):
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
+    made_by: NotRequired[AlarmMadeBy]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]
@@ -407,6 +414,7 @@ class BackfillAlarmResult(TypedDict):
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
+    made_by: NotRequired[AlarmMadeBy]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]
@@ -463,6 +471,11 @@ class Fire(TypedDict):
 class FirePage(TypedDict):
     fires: list[Fire]
     next_cursor: NotRequired[str]
+
+
+class EndClientResult(TypedDict):
+    alarms: int
+    addresses: int
 
 
 class GetCalendarResult(TypedDict):
@@ -557,6 +570,10 @@ class ChronosdRoutes(Caller):
     def list_fires(self, id: str, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> FirePage:
         """The attempts at its occurrences, latest first."""
         return cast("FirePage", self._call("GET", f"/v1/alarms/{quoted(id)}/fires", query={"limit": limit, "cursor": cursor}, proven=True))
+
+    def end_client(self, *, client_id: str) -> EndClientResult:
+        """Pause the alarms of a program whose access was revoked, and end their addresses."""
+        return cast("EndClientResult", self._call("POST", "/v1/clients/end", body={"client_id": client_id}, proven=True))
 
     def get_calendar(self, name: str, *, timezone: str | Unset = UNSET) -> GetCalendarResult:
         """The days of an installed calendar, from yesterday on."""

@@ -168,6 +168,7 @@ function changed(before: Alarm, patch: AlarmPatch, byPerson: boolean): Partial<D
  *
  * @param context.now the instant of the request, epoch ms
  * @param context.author the person or program with a proof for this request, as stored; without one, the agent
+ * @param context.madeBy the credential of the request, as stored; by default none
  * @param context.hours the hours that a time in words leaves open
  * @param context.traceparent of the request, if it is recorded
  * @param context.earlier the alarm that the request may repeat: its words, if they are the same, keep their meaning
@@ -181,12 +182,13 @@ export function draftAlarm(
     now: number;
     limits: DefinitionLimits;
     author?: string | undefined;
+    madeBy?: string | null;
     earlier?: Alarm | undefined;
     hours?: WordHours | undefined;
     traceparent?: string | undefined;
   },
 ): Alarm {
-  const { id, owner, now, limits, author, earlier, hours, traceparent } = context;
+  const { id, owner, now, limits, author, madeBy = null, earlier, hours, traceparent } = context;
   const repeated = earlier === undefined ? asked : withTimeOf(earlier, asked);
   const input = repeated === asked ? withTime(asked, { now, hours }) : repeated;
   const kind = kindOf(input);
@@ -209,6 +211,7 @@ export function draftAlarm(
     anchor: now,
     maxFailures: input.max_failures ?? limits.maxFailures,
     setBy: author ?? null,
+    madeBy,
     status: 'active',
     failureCount: 0,
     lastError: null,

@@ -3,7 +3,7 @@ import { type AlarmView, alarmViewSchema, type FireView } from '../../wire/alarm
 import { type FieldName, type FieldType, fieldOf, isOption, memberOf } from '../../wire/alarm-fields.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { readSetBy } from '../../wire/set-by.ts';
+import { clientThatMade, readSetBy } from '../../wire/set-by.ts';
 import {
   type Alarm,
   type AlarmState,
@@ -88,6 +88,10 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   held_back: firstDeferral,
   event: ({ alarm }) => withoutSecret(optionsOf(alarm).event),
   hook: ({ alarm }, { publicUrl }) => hookViewOf(alarm, publicUrl) ?? null,
+  made_by: ({ alarm }) => {
+    const client_id = clientThatMade(alarm.madeBy);
+    return client_id === undefined ? null : { client_id };
+  },
   waits_for: ({ alarm }) => (isOpen(alarm) ? (waitsFor(alarm) ?? null) : null),
   waiting_events: ({ alarm }) => (isOpen(alarm) && waitingEvents(eventStateOf(alarm))) || null,
   starts_at: ({ alarm }) => (alarm.kind === 'rrule' ? formatInstant(alarm.anchor) : null),

@@ -1,9 +1,8 @@
 /** Alarms over HTTP (docs/reference/api.md, "chronosd: alarms"): parse, decide with the domain, store, acknowledge. */
-import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import { readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { KeyedQueue } from '../../kit/queue/keyed-queue.ts';
 import { continueTrace, messagingFacts, recordedTrace, type SpanFacts, TRACEPARENT } from '../../kit/trace/trace.ts';
-import { PERSON_HEADER } from '../../wire/agent.ts';
 import {
   type AlarmCreate,
   type AlarmCreated,
@@ -31,7 +30,6 @@ import { optionsOf } from '../alarm/options.ts';
 import { previewAlarm } from '../alarm/preview.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
 import { readingOf, type WordContext } from '../alarm/when.ts';
-import { authorOf } from '../auth/principal.ts';
 import { catchUpWith, confirmChain, follow, releaseFollowers, unfollow } from '../dispatch/chains.ts';
 import { withFirstLook } from '../dispatch/looks.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
@@ -40,7 +38,7 @@ import type { Trust } from './admission.ts';
 import { createAlarmIds } from './alarm-id.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
-import { type ChronosService, callerOf, ownerOfRequest } from './service.ts';
+import { type Author, authorOfRequest as authorOf, type ChronosService, callerOf, ownerOfRequest } from './service.ts';
 
 /**
  * One answer for an id that does not exist, belongs to another owner, or is invalid: the cases must be
@@ -157,11 +155,9 @@ async function createAlarm(
     owner,
     trust,
     author,
+    madeBy,
     body,
-  }: { id: (now: number) => string; author: string | undefined; body: Record<string, unknown> } & Omit<
-    Caller,
-    'publicKey'
-  >,
+  }: { id: (now: number) => string; body: Record<string, unknown> } & Author & Omit<Caller, 'publicKey'>,
 ): Promise<AlarmCreated> {
   const { store, clock, limits, hours, publicUrl, calendars, tryCheck } = service;
   const now = clock.now();
@@ -170,7 +166,7 @@ async function createAlarm(
   if (input.check) await tryCheck?.({ user_id: owner, check: input.check, by_person: isByPerson(author) });
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
   const words: AnswerContext = { now, hours: hoursOfUser, calendars, publicUrl };
-  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, author, traceparent: recordedTrace() };
+  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, author, madeBy, traceparent: recordedTrace() };
   let alarm: Alarm;
   let occurrence: Occurrence;
   try {
@@ -294,14 +290,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     };
   };
 
-  /** The person or program that makes the request, as stored; `undefined`: the agent itself. */
-  const authorOfRequest = (c: HttpContext, { owner, publicKey }: Caller) =>
-    authorOf(
-      c.req.header(PERSON_HEADER),
-      { method: c.req.method, path: c.req.path, body: bodyBytes(c) },
-      { owner, publicKey },
-      { token: service.auth.adminToken, now: clock.now() },
-    );
+  const authorOfRequest = (c: HttpContext, caller: Caller) => authorOf(service, c, caller).author;
 
   /** The caller, once the limits admit its request. */
   const enter = async (c: HttpContext, gate: 'creates' | 'triggers'): Promise<Caller> => {
@@ -332,7 +321,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
-    const asked = { id, ...caller, author: authorOfRequest(c, caller), body };
+    const asked = { id, ...caller, ...authorOf(service, c, caller), body };
     // Behind the transport token and the proof of identity: the caller's trace continues.
     const created = await continueTrace(c.req.header(TRACEPARENT), 'create alarms', creating, async (span) => {
       const answer = await createAlarm(service, asked);

@@ -1,7 +1,8 @@
 /** Dependencies of chronosd's routes. */
 import type { Clock } from '../../kit/clock/clock.ts';
+import { bodyBytes } from '../../kit/http/body.ts';
 import type { HttpContext } from '../../kit/http/handlers.ts';
-import { PRINCIPAL_HEADER } from '../../wire/agent.ts';
+import { PERSON_HEADER, PRINCIPAL_HEADER } from '../../wire/agent.ts';
 import type { CheckRequest } from '../../wire/check-verdict.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Looker } from '../../wire/look.ts';
@@ -9,7 +10,7 @@ import type { DefinitionLimits } from '../alarm/definition.ts';
 import type { Calendars } from '../alarm/holidays.ts';
 import type { WordHours } from '../alarm/when.ts';
 import { acceptedKey, type EnrollmentMode } from '../auth/enrollment.ts';
-import { readPrincipalToken } from '../auth/principal.ts';
+import { authorOf, credentialOf, type Principal, readPrincipalToken } from '../auth/principal.ts';
 import type { Bound } from '../store/limits.ts';
 import type { AlarmStore } from '../store/store.ts';
 import { type Admission, type Trust, trustOf } from './admission.ts';
@@ -79,4 +80,18 @@ export async function callerOf(
 /** As {@link callerOf}, for requests without limits. */
 export async function ownerOfRequest(service: ChronosService, c: HttpContext): Promise<string> {
   return (await callerOf(service, c)).owner;
+}
+
+/**
+ * The person or program that makes a request, as stored, and the credential with which it is made; `undefined` and the
+ * key for the agent itself.
+ */
+export type Author = { readonly author: string | undefined; readonly madeBy: string | null };
+
+/** @throws ReveilleError as `authorOf` */
+export function authorOfRequest({ auth, clock }: ChronosService, c: HttpContext, caller: Principal): Author {
+  const proof = c.req.header(PERSON_HEADER);
+  const signed = { method: c.req.method, path: c.req.path, body: bodyBytes(c) };
+  const author = authorOf(proof, signed, caller, { token: auth.adminToken, now: clock.now() });
+  return { author, madeBy: credentialOf(author, proof, caller.publicKey) };
 }

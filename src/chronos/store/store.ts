@@ -185,6 +185,8 @@ export type CalendarFeed = {
   /** Whether the messages of alarms are in it. */
   messages: boolean;
   createdAt: number;
+  /** The credential that made it, as with an alarm. */
+  madeBy: string | null;
 };
 
 /** How many alarms a call of {@link AlarmStore.moveAlarms} moves. */

@@ -75,6 +75,9 @@ export function personKeyMark(name: string, holder: KeyHolder, secret: string): 
   return [KEY_MARK, encoded, markSeal(secret, encoded, holder)].join('.');
 }
 
+/** Whether a proof is the mark of a key, and not the proof of one request. */
+export const isKeyMark = (proof: string): boolean => proof.startsWith(`${KEY_MARK}.`);
+
 /** The name of the key's person; `undefined` if the mark is invalid or belongs to another key. */
 export function readPersonKeyMark(mark: string, holder: KeyHolder, secret: string): string | undefined {
   const [version, name = '', mac = '', ...rest] = mark.split('.');
