@@ -1,6 +1,6 @@
 /** A2A at the public listener of the router in this process: who may call, and what a caller reaches. */
 
-import { A2A_SCOPES, type Authenticate } from '../../a2a/caller.ts';
+import { A2A_SCOPES, type Authenticate, PERSONAL_ISSUER } from '../../a2a/caller.ts';
 import { parseA2aConfig } from '../../a2a/config.ts';
 import { createNeoClient } from '../../agents/neo/client.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -13,9 +13,6 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
 import type { AlarmsOf } from './public-services.ts';
-
-/** The issuer of personal tokens in caller keys, because personal tokens have no OAuth issuer. */
-const PERSONAL = 'urn:reveille:personal-token';
 
 export type A2aParts = {
   router: Pick<RouterConfig, 'dataDir'>;
@@ -42,7 +39,7 @@ function personalTokens(
     if (!client) return undefined;
     const { user: userId, credential } = client;
     const caller = {
-      ...{ userId, subject: userId, issuer: PERSONAL, clientId: credential },
+      ...{ userId, subject: userId, issuer: PERSONAL_ISSUER, clientId: credential },
       clientName: oneLine(users.credentialName(credential) ?? '').slice(0, 100) || undefined,
       scopes: new Set<string>(Object.values(A2A_SCOPES)),
     };

@@ -120,6 +120,13 @@ export class Webhooks {
     if (others.size === 0) this.#ofUser.delete(live.userId);
   }
 
+  /** Terminates the subscriptions of a client whose access was revoked. @returns how many there were */
+  async endAll(principal: number): Promise<number> {
+    const those = [...this.#live.values()].filter(({ subscription }) => subscription.principal === principal);
+    await Promise.all(those.map((live) => this.#end(live, 'its access was revoked', ACCESS_ENDED)));
+    return those.length;
+  }
+
   /** Delivers new events of a user. */
   notify(userId: string): void {
     for (const live of this.#ofUser.get(userId) ?? []) if (live.cancelRetry === undefined) this.#wake(live);
