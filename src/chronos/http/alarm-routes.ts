@@ -36,6 +36,7 @@ import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
 import type { NewAlarm } from '../store/store.ts';
 import type { Trust } from './admission.ts';
 import { createAlarmIds } from './alarm-id.ts';
+import { refuseForClient, refuseTextByClient } from './client-rights.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import { type Author, authorOfRequest as authorOf, type ChronosService, callerOf, ownerOfRequest } from './service.ts';
@@ -156,6 +157,7 @@ async function createAlarm(
     trust,
     author,
     madeBy,
+    ownsConversation,
     body,
   }: { id: (now: number) => string; body: Record<string, unknown> } & Author & Omit<Caller, 'publicKey'>,
 ): Promise<AlarmCreated> {
@@ -163,6 +165,7 @@ async function createAlarm(
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
   refuseOfClients(author, input);
+  await refuseForClient(store, owner, { author, madeBy, ownsConversation }, input, true);
   if (input.check) await tryCheck?.({ user_id: owner, check: input.check, by_person: isByPerson(author) });
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
   const words: AnswerContext = { now, hours: hoursOfUser, calendars, publicUrl };
@@ -350,8 +353,10 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await enter(c, 'creates');
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
-    const author = authorOfRequest(c, caller);
+    const by = authorOf(service, c, caller);
+    const { author } = by;
     refuseOfClients(author, patch);
+    await refuseForClient(store, caller.owner, by, patch, false);
     const { check } = patch;
     if (check) await service.tryCheck?.({ user_id: caller.owner, check, by_person: isByPerson(author) });
     const hours = patch.when === undefined ? undefined : await service.hours?.();
@@ -359,6 +364,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     let secret: string | undefined;
     const drafted: Transition = (before) => {
       refuseStartByClients(author, before);
+      refuseTextByClient(by, before.alarm, patch);
       const edited = editAlarm(before, patch, now, { ...limits, author, hours }, calendars);
       const alarm = withSecretOfEdit(before.alarm, edited.alarm, newSecret);
       const made = madeSecretOf(alarm);

@@ -2,6 +2,7 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import { bodyBytes } from '../../kit/http/body.ts';
 import type { HttpContext } from '../../kit/http/handlers.ts';
+import { provesConversation } from '../../kit/identity/person-rights.ts';
 import { PERSON_HEADER, PRINCIPAL_HEADER } from '../../wire/agent.ts';
 import type { CheckRequest } from '../../wire/check-verdict.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -86,12 +87,18 @@ export async function ownerOfRequest(service: ChronosService, c: HttpContext): P
  * The person or program that makes a request, as stored, and the credential with which it is made; `undefined` and the
  * key for the agent itself.
  */
-export type Author = { readonly author: string | undefined; readonly madeBy: string | null };
+export type Author = {
+  readonly author: string | undefined;
+  readonly madeBy: string | null;
+  /** The router answers for it that a named conversation is the program's own. */
+  readonly ownsConversation: boolean;
+};
 
 /** @throws ReveilleError as `authorOf` */
 export function authorOfRequest({ auth, clock }: ChronosService, c: HttpContext, caller: Principal): Author {
   const proof = c.req.header(PERSON_HEADER);
   const signed = { method: c.req.method, path: c.req.path, body: bodyBytes(c) };
   const author = authorOf(proof, signed, caller, { token: auth.adminToken, now: clock.now() });
-  return { author, madeBy: credentialOf(author, proof, caller.publicKey) };
+  const madeBy = credentialOf(author, proof, caller.publicKey);
+  return { author, madeBy, ownsConversation: provesConversation(proof ?? '') };
 }

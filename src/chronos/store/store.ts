@@ -242,6 +242,9 @@ export type AlarmStore = {
   /** The owner's alarms, newest (largest id) first. */
   list(owner: string, filter: AlarmFilter): Promise<AlarmState[]>;
 
+  /** Whether an alarm that a credential made names a conversation, or had a turn in it. */
+  hasConversation(owner: string, madeBy: string, conversationId: string): Promise<boolean>;
+
   /**
    * The owner's alarms that contain a text, newest first. Each call reads a limited number of alarms, so that a search
    * does not delay due occurrences. `reached` is the `before` of the next call; it is absent when all alarms have been

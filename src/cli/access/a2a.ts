@@ -44,7 +44,8 @@ function personalTokens(
       scopes: new Set<string>(Object.values(A2A_SCOPES)),
     };
     const alarms = () => {
-      if (!needsGrant || users.externalRights(credential).claim !== undefined) return alarmsOf(caller);
+      if (!needsGrant || users.externalRights(credential).claim !== undefined)
+        return alarmsOf({ ...caller, ownsConversation: true });
       throw new ReveilleError('forbidden', 'this token has no right to the alarms of its user');
     };
     return { caller, isValid: () => users.isValid(credential), alarms };
@@ -73,7 +74,7 @@ function accessTokens(
     if ('refused' in verdict) return undefined;
     const { caller } = verdict;
     const isValid = async () => clock.now() < caller.expiresAt && !(await isRevoked(caller));
-    return { caller, isValid, alarms: () => alarmsOf(caller) };
+    return { caller, isValid, alarms: () => alarmsOf({ ...caller, ownsConversation: true }) };
   };
 }
 

@@ -33,7 +33,8 @@ export function localLanggraph(context: CliContext, owner: string): ServicesOf {
     // Secrets of the first start are not in its settings.
     const settings: Settings = { ...readSecrets(home), ...context.settings };
     const own = { ...context, settings };
-    const client = { client_id: langgraphClient(credential), name: 'LangGraph' };
+    // The token of a user reaches all conversations anyway.
+    const client = { client_id: langgraphClient(credential), name: 'LangGraph', ownsConversation: true };
     const secret = settings.CHRONOS_ADMIN_TOKEN!;
     return createChronosClient({
       ...findChronos(own),

@@ -29,8 +29,12 @@ import type { OauthAccess } from './oauth-server.ts';
 export type AlarmsOf = (caller: AlarmCaller) => Promise<ChronosClient>;
 
 /** The author of alarms that a caller sets. */
-function proverOf({ clientId, clientName }: AlarmCaller, secret: string, now: () => number) {
-  const client = { client_id: clientId, ...(clientName !== undefined && { name: clientName }) };
+function proverOf({ clientId, clientName, ownsConversation }: AlarmCaller, secret: string, now: () => number) {
+  const client = {
+    client_id: clientId,
+    ...(clientName !== undefined && { name: clientName }),
+    ...(ownsConversation && { ownsConversation }),
+  };
   return (request: { method: string; path: string; body: string }) =>
     clientProof(client, request, { secret, now: now() });
 }

@@ -12,7 +12,15 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import type { RemoteMessage } from '../servers.ts';
 import type { Access } from './access.ts';
 import type { Callbacks } from './callbacks.ts';
-import { type Arguments, catalogueOf, EVENT_TYPES, type EventType, parseArguments, selects } from './event-types.ts';
+import {
+  type Arguments,
+  catalogueOf,
+  dataFor,
+  EVENT_TYPES,
+  type EventType,
+  parseArguments,
+  selects,
+} from './event-types.ts';
 import { EventsError, isSigningSecret, SUBSCRIPTION_META } from './protocol.ts';
 import type { Rates } from './rates.ts';
 import type { Sources } from './sources.ts';
@@ -117,9 +125,9 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
     if (type.source !== undefined) await sources.follow(principal, type.source);
   };
 
-  const occurrence = ({ eventId, name, at, data }: StoredEvent) => ({
-    ...{ eventId, name, timestamp: formatInstant(at) },
-    data: exactJson(data),
+  const occurrence = (event: StoredEvent, principal: Principal) => ({
+    ...{ eventId: event.eventId, name: event.name, timestamp: formatInstant(event.at) },
+    data: exactJson(dataFor(event, principal)),
   });
 
   const poll: Method = async (params, message) => {
@@ -135,7 +143,7 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
     let bytes = 0;
     const answer = (hasMore: boolean) =>
       complete({
-        events: events.map(occurrence),
+        events: events.map((event) => occurrence(event, principal)),
         cursor: store.cursorAt(position),
         ...{ truncated: isTruncated, hasMore, nextPollMs: NEXT_POLL_MS },
       });
@@ -193,7 +201,7 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
             isTruncated = true;
             await active();
           } else if (selects(selection.given, event.facts, clientId)) {
-            await notify('event', { ...occurrence(event), cursor: store.cursorAt(position) });
+            await notify('event', { ...occurrence(event, principal), cursor: store.cursorAt(position) });
           }
         }
         if (page.length === STREAM_PAGE || gone.aborted) continue;

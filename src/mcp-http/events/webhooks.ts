@@ -10,9 +10,9 @@ import { encodeJson, RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Access } from './access.ts';
 import type { Address, Callbacks, Failure, Message } from './callbacks.ts';
-import { EVENT_TYPES, selects } from './event-types.ts';
+import { dataFor, EVENT_TYPES, selects } from './event-types.ts';
 import { ACCESS_ENDED, callbackEnded } from './protocol.ts';
-import { type EventStore, isGap, type StoredEvent, type Subscription } from './store.ts';
+import { type EventStore, isGap, type Principal, type StoredEvent, type Subscription } from './store.ts';
 
 /** Maximum number of concurrent deliveries. */
 const CONCURRENCY = 64;
@@ -250,7 +250,8 @@ export class Webhooks {
   async #deliver(live: Live, event: StoredEvent): Promise<boolean> {
     const { store, callbacks, clock, log } = this.#options;
     const { subscription } = live;
-    const message = messageOf(subscription.id, event, store.cursorAt(event.seq));
+    const principal = store.principal(subscription.principal);
+    const message = messageOf(subscription.id, event, store.cursorAt(event.seq), principal);
     const failure = await callbacks.post(this.#addressOf(subscription), message, this.#closing.signal);
     // The next process repeats an interrupted request.
     if (failure && this.#closing.signal.aborted) return false;
@@ -379,12 +380,18 @@ export class Webhooks {
 }
 
 /** The request for an event or a gap. A repetition has the same id. */
-function messageOf(subscriptionId: string, event: StoredEvent, cursor: string): Message {
+function messageOf(subscriptionId: string, event: StoredEvent, cursor: string, principal: Principal): Message {
   if (isGap(event)) {
     const digest = createHash('sha256').update(`${subscriptionId} ${event.eventId}`).digest('hex').slice(0, 24);
     return { id: `msg_gap_${digest}`, body: JSON.stringify({ type: 'gap', cursor }) };
   }
   const { eventId, name, at } = event;
-  const body = encodeJson({ eventId, name, timestamp: formatInstant(at), data: new RawJson(event.data), cursor });
+  const body = encodeJson({
+    eventId,
+    name,
+    timestamp: formatInstant(at),
+    data: new RawJson(dataFor(event, principal)),
+    cursor,
+  });
   return { id: eventId, body };
 }

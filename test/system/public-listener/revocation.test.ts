@@ -37,9 +37,9 @@ test('revoking a personal token ends what other agents and crons have set with i
   });
   atEnd(t, () => chronos.close());
   const identity = agentIdentity('ada', generateKey());
-  const alarmsOf: AlarmsOf = async ({ clientId }) => {
+  const alarmsOf: AlarmsOf = async ({ clientId, ownsConversation = false }) => {
     const person: PersonProver = (request) =>
-      clientProof({ client_id: clientId }, request, { secret: ADMIN, now: Date.now() });
+      clientProof({ client_id: clientId, ownsConversation }, request, { secret: ADMIN, now: Date.now() });
     return createChronosClient({ url: chronos.url, token: TRANSPORT, identity, person });
   };
   const own = createChronosClient({ url: chronos.url, token: TRANSPORT, identity });
