@@ -392,6 +392,8 @@ export const ALARM_FIELDS = {
   run_by_person: { type: 'switch', in: 'options', by: 'chronosd', absent: false, view: 'never' },
   check_state: { type: 'object', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   event_state: { type: 'object', in: 'options', by: 'chronosd', absent: null, view: 'never' },
+  /** JSON: the authors of texts that another one than that of the message wrote (`alarm/text-authors.ts`). */
+  text_by: { type: 'string', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   /** Signs the events of a webhook. */
   hook_secret: { type: 'string', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   /** The alarms that wait for a turn of this one. */

@@ -26,6 +26,21 @@ const clientSchema = z.strictObject({
 export const setBySchema = z.discriminatedUnion('kind', [personSchema, clientSchema]);
 export type SetBy = z.output<typeof setBySchema>;
 
+/** The author of one text of an alarm: the agent, too. */
+export const textAuthorSchema = z.discriminatedUnion('kind', [
+  personSchema,
+  clientSchema,
+  z.strictObject({ kind: z.literal('agent') }),
+]);
+export type TextAuthor = z.output<typeof textAuthorSchema>;
+
+/** The authors of the texts of an alarm that another one than the author of its message wrote. */
+export const textAuthorsSchema = z.strictObject({
+  label: textAuthorSchema.optional(),
+  payload: textAuthorSchema.optional(),
+});
+export type TextAuthors = z.output<typeof textAuthorsSchema>;
+
 /** The stored text. */
 export function storedSetBy(by: SetBy): string {
   return by.kind === 'person' ? by.name : `${CLIENT_MARK}${JSON.stringify([by.client_id, by.name])}`;
@@ -76,3 +91,7 @@ export function quotedSetBy(stored: string): string {
   const name = by.name === undefined ? '' : `${JSON.stringify(by.name)}, `;
   return `${name}a program with the client id ${JSON.stringify(by.client_id)}`;
 }
+
+/** For a model: `written by "Ada", a person`. */
+export const writtenBy = (author: TextAuthor): string =>
+  `written by ${author.kind === 'agent' ? 'you' : quotedSetBy(storedSetBy(author))}`;

@@ -161,6 +161,15 @@ class AlarmSetBy2(TypedDict):
     name: NotRequired[str]
 
 
+class AlarmTextByLabel3(TypedDict):
+    kind: Literal["agent"]
+
+
+class AlarmTextBy(TypedDict):
+    label: NotRequired[AlarmSetBy | AlarmSetBy2 | AlarmTextByLabel3]
+    payload: NotRequired[AlarmSetBy | AlarmSetBy2 | AlarmTextByLabel3]
+
+
 class AlarmMadeBy(TypedDict):
     client_id: str
 
@@ -222,6 +231,7 @@ class Alarm(TypedDict):
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
+    text_by: NotRequired[AlarmTextBy]
     made_by: NotRequired[AlarmMadeBy]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
@@ -300,6 +310,7 @@ class PatchAlarmResult(TypedDict):
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
+    text_by: NotRequired[AlarmTextBy]
     made_by: NotRequired[AlarmMadeBy]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
@@ -353,6 +364,7 @@ class TriggeredAlarm(TypedDict):
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
+    text_by: NotRequired[AlarmTextBy]
     made_by: NotRequired[AlarmMadeBy]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
@@ -414,6 +426,7 @@ class BackfillAlarmResult(TypedDict):
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
+    text_by: NotRequired[AlarmTextBy]
     made_by: NotRequired[AlarmMadeBy]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]

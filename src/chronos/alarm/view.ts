@@ -19,6 +19,7 @@ import { type Calendars, isMissingCalendar, NO_CALENDARS } from './holidays.ts';
 import { hookViewOf } from './hook.ts';
 import { LAST_INSTANT } from './occurrence.ts';
 import { type AlarmOptions, optionsOf } from './options.ts';
+import { textAuthorsOf } from './text-authors.ts';
 import { waitsFor } from './waits-for.ts';
 
 /** Omits absent members, so that the JSON omits them too. */
@@ -88,6 +89,7 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   held_back: firstDeferral,
   event: ({ alarm }) => withoutSecret(optionsOf(alarm).event),
   hook: ({ alarm }, { publicUrl }) => hookViewOf(alarm, publicUrl) ?? null,
+  text_by: ({ alarm }) => textAuthorsOf(alarm) ?? null,
   made_by: ({ alarm }) => {
     const client_id = clientThatMade(alarm.madeBy);
     return client_id === undefined ? null : { client_id };

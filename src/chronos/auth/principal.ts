@@ -3,6 +3,7 @@ import { z } from 'zod';
 import {
   isKeyMark,
   type KeyHolder,
+  provesConversation,
   readAuthorProof,
   readPersonKeyMark,
   type Signed,
@@ -52,6 +53,10 @@ export function credentialOf(author: string | undefined, proof: string | undefin
   if (by?.kind === 'client') return madeByClient(by.client_id);
   return by === undefined || isKeyMark(proof ?? '') ? madeByKey(publicKey) : null;
 }
+
+/** Whether a proof that {@link authorOf} has accepted says that a named conversation is the program's own. */
+export const namesOwnConversation = (proof: string | undefined): boolean =>
+  proof !== undefined && provesConversation(proof);
 
 /** The owner that a request acts for, and its key. */
 export type Principal = { owner: string; publicKey: string };

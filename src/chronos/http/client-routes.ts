@@ -9,6 +9,7 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import type { Alarm, AlarmState } from '../alarm/alarm.ts';
 import { hookViewOf, newHookSecret } from '../alarm/hook.ts';
 import { endAccess } from '../alarm/lifecycle.ts';
+import { authorsOf } from '../alarm/text-authors.ts';
 import type { AlarmStore } from '../store/store.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import { authorOfRequest, type ChronosService, callerOf } from './service.ts';
@@ -39,7 +40,8 @@ export async function* openAlarms(
 /** Whether a program made an alarm, or wrote a text of it. */
 export const isOf = (clientId: string) => {
   const credential = madeByClient(clientId);
-  return ({ madeBy, setBy }: Alarm) => madeBy === credential || isByClient(setBy, clientId);
+  return (alarm: Alarm) =>
+    alarm.madeBy === credential || authorsOf(alarm).some((author) => isByClient(author, clientId));
 };
 
 /** Pauses the alarms that fit, and ends their addresses. */

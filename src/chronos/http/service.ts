@@ -2,7 +2,6 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import { bodyBytes } from '../../kit/http/body.ts';
 import type { HttpContext } from '../../kit/http/handlers.ts';
-import { provesConversation } from '../../kit/identity/person-rights.ts';
 import { PERSON_HEADER, PRINCIPAL_HEADER } from '../../wire/agent.ts';
 import type { CheckRequest } from '../../wire/check-verdict.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -11,7 +10,7 @@ import type { DefinitionLimits } from '../alarm/definition.ts';
 import type { Calendars } from '../alarm/holidays.ts';
 import type { WordHours } from '../alarm/when.ts';
 import { acceptedKey, type EnrollmentMode } from '../auth/enrollment.ts';
-import { authorOf, credentialOf, type Principal, readPrincipalToken } from '../auth/principal.ts';
+import { authorOf, credentialOf, namesOwnConversation, type Principal, readPrincipalToken } from '../auth/principal.ts';
 import type { Bound } from '../store/limits.ts';
 import type { AlarmStore } from '../store/store.ts';
 import { type Admission, type Trust, trustOf } from './admission.ts';
@@ -100,5 +99,5 @@ export function authorOfRequest({ auth, clock }: ChronosService, c: HttpContext,
   const signed = { method: c.req.method, path: c.req.path, body: bodyBytes(c) };
   const author = authorOf(proof, signed, caller, { token: auth.adminToken, now: clock.now() });
   const madeBy = credentialOf(author, proof, caller.publicKey);
-  return { author, madeBy, ownsConversation: provesConversation(proof ?? '') };
+  return { author, madeBy, ownsConversation: namesOwnConversation(proof) };
 }

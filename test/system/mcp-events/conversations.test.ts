@@ -60,7 +60,7 @@ test('a client sees the conversation of an alarm that it made, and its tools hav
   for (const name of ['urgent', 'wake_computer', 'deliver', 'model', 'tools', 'run']) assert.ok(!names.includes(name));
   const series = { kind: 'cron', cron_expr: '@daily', wake_message: 'x' };
   const set = async (args: object) =>
-    (await bench.call('tools/call', { name: 'alarm_set', arguments: args }, { bearer })).result as {
+    (await bench.call('tools/call', { name: 'alarm_set', arguments: args }, { bearer })).result as unknown as {
       isError?: boolean;
       structuredContent: { id: string; code?: string };
     };
