@@ -1,4 +1,4 @@
-/** The author of each text of an alarm that reaches the agent: whoever changes a text becomes its author. Pure. */
+/** The author of each text of an alarm that reaches the agent: the editor of a text becomes its author. Pure. */
 import type { AlarmPatch } from '../../wire/alarm.ts';
 import { fieldOf, memberOf } from '../../wire/alarm-fields.ts';
 import { readSetBy, type TextAuthor, type TextAuthors } from '../../wire/set-by.ts';

@@ -60,7 +60,7 @@ export async function refuseForClient(
     throw forbidden('follow an alarm that it did not make', 'name an alarm of its own in after');
 }
 
-/** The texts of an alarm that tell the agent what to do. */
+/** The texts of an alarm that instruct the agent. */
 const TEXTS = ['wake_message', 'payload'] as const;
 
 const isSet = (alarm: Alarm, name: OwnerField): boolean => {

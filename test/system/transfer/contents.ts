@@ -167,7 +167,10 @@ async function fillKeys(store: AlarmStore): Promise<void> {
 async function fillFeeds(store: AlarmStore): Promise<void> {
   for (const [at, name] of TEXTS.map((text) => text.replaceAll('\0', '').slice(0, 100).toWellFormed()).entries()) {
     const feed = { owner: OWNERS[at % OWNERS.length]!, id: String(at).padStart(12, '0'), name, messages: at % 2 === 0 };
-    await store.addFeed({ ...feed, digest: 'ab'.repeat(32), createdAt: NOW + at, madeBy: 'key 0123456789abcdef' }, TEXTS.length);
+    await store.addFeed(
+      { ...feed, digest: 'ab'.repeat(32), createdAt: NOW + at, madeBy: 'key 0123456789abcdef' },
+      TEXTS.length,
+    );
   }
 }
 
