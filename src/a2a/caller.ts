@@ -43,6 +43,9 @@ export function callerKey({ userId, issuer, subject, clientId }: A2aCaller): str
   return digest(['caller', userId, issuer, subject, clientId]);
 }
 
+/** The issuer of personal tokens in caller keys, because personal tokens have no OAuth issuer. */
+export const PERSONAL_ISSUER = 'urn:reveille:personal-token';
+
 /** The conversation for a context of a caller: contexts of different callers are different conversations. */
 export function conversationOf(caller: string, contextId: string): string {
   return `a2a-${digest(['conversation', caller, contextId])}`;

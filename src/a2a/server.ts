@@ -4,7 +4,7 @@ import type { Clock } from '../kit/clock/clock.ts';
 import { WebAccess } from '../kit/http/web-access.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { publicCard } from './agent-card.ts';
-import type { Authenticate } from './caller.ts';
+import { type Authenticate, callerKey, PERSONAL_ISSUER } from './caller.ts';
 import { A2aHttp, isA2a, OUTCOMES, type Outcome, type RequestInfo } from './http.ts';
 import { CallerLimits } from './limits.ts';
 import { createPush, notificationOf } from './push.ts';
@@ -40,6 +40,8 @@ export type A2aServer = {
   owns(target: string): boolean;
   answer(request: Request, info: RequestInfo): Promise<Response>;
   figures(): Readonly<Record<string, number>>;
+  /** Ends what a client of a user whose access was revoked has left: push configurations and unfinished tasks. */
+  endClient(userId: string, clientId: string): Promise<{ push_targets: number; tasks: number }>;
   close(): Promise<void>;
 };
 
@@ -72,6 +74,18 @@ export function openA2aServer(options: A2aServerOptions): A2aServer {
     owns: isA2a,
     answer: (request, info) => http.answer(request, info),
     figures: () => ({ ...counts }),
+    async endClient(userId, clientId) {
+      const ended = { push_targets: 0, tasks: 0 };
+      for (const issuer of new Set([PERSONAL_ISSUER, ...issuers()])) {
+        // Only our own issuers report a revocation, and there a subject is a user.
+        const { push_targets, tasks: those } = await tasks.endCaller(
+          callerKey({ userId, issuer, subject: userId, clientId, scopes: new Set() }),
+        );
+        ended.push_targets += push_targets;
+        ended.tasks += those;
+      }
+      return ended;
+    },
     close() {
       closed ??= close();
       return closed;

@@ -106,6 +106,7 @@ export function openTaskStore({ path, clock, notificationOf }: TaskStoreOptions)
       url = excluded.url, token = excluded.token, scheme = excluded.scheme, credentials = excluded.credentials,
       version = excluded.version`);
   const dropConfig = db.prepare('DELETE FROM push_configs WHERE task_id = ? AND id = ?');
+  const dropConfigs = db.prepare('DELETE FROM push_configs WHERE task_id IN (SELECT id FROM tasks WHERE caller = ?)');
   const notify = db.prepare('INSERT INTO notifications (id, task_id, config_id, body, due_at) VALUES (?, ?, ?, ?, ?)');
   // Callers in turn: the first of each, then the second of each.
   const due = db.prepare(`
@@ -236,6 +237,9 @@ export function openTaskStore({ path, clock, notificationOf }: TaskStoreOptions)
       }),
     dropConfig: (taskId: string, id: string): Promise<boolean> =>
       writes.run(() => dropConfig.run(taskId, id).changes > 0),
+
+    /** Removes the push configurations of a caller, with undelivered notifications. @returns how many there were */
+    dropConfigsOf: (caller: string): Promise<number> => writes.run(() => Number(dropConfigs.run(caller).changes)),
 
     /** Removes tasks that ended before an instant. */
     dropEnded: (before: number): Promise<void> => writes.run(() => void dropOld.run(before)),

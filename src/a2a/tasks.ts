@@ -58,6 +58,7 @@ export const NOTES = {
   lost: "It is unknown how the task ended: the user's agent no longer knows it.",
   expired: 'The approval that this task waited for was not given in time.',
   canceled: 'The task was canceled by the caller.',
+  revoked: 'The access of the caller was revoked.',
 } as const;
 
 /** Why the work on a task stops before its end. */
@@ -125,6 +126,29 @@ export class Tasks {
       this.#begin(id);
       throw thrown;
     }
+  }
+
+  /**
+   * Ends the push configurations and the unfinished tasks of a caller whose access was revoked. It does not wait for the
+   * agent, which may be asleep.
+   *
+   * @returns how many of each
+   */
+  async endCaller(caller: string): Promise<{ push_targets: number; tasks: number }> {
+    const { store, agentOf, log } = this.#options;
+    const push_targets = await store.dropConfigsOf(caller);
+    let tasks = 0;
+    for (const { id, userId } of store.unfinished().filter((task) => task.caller === caller)) {
+      await this.#stop(id);
+      const ended = await this.#finish(id, { state: 'canceled', note: NOTES.revoked });
+      if (!ended) continue;
+      tasks++;
+      if (ended.turnId !== undefined)
+        agentOf(userId)
+          .cancelTurn(ended.turnId)
+          .catch((err: unknown) => log.warn({ err, task_id: id }, 'the turn of a revoked client was not stopped'));
+    }
+    return { push_targets, tasks };
   }
 
   /**

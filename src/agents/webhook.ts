@@ -20,7 +20,7 @@ const GONE = 410;
 
 /** The event: the wake from chronosd, without the members that differ between attempts. */
 function eventOf(type: string, wake: Wake, conversationId: string): string {
-  const { user_id, message, payload, alarm_id, fire_id, missed_count, label, set_at, set_by } = wake;
+  const { user_id, message, payload, alarm_id, fire_id, missed_count, label, set_at, set_by, text_by } = wake;
   return encodeJson({
     type,
     timestamp: formatInstant(wake.scheduled_for),
@@ -29,7 +29,7 @@ function eventOf(type: string, wake: Wake, conversationId: string): string {
       scheduled_for: formatInstant(wake.scheduled_for),
       ...{ missed_count, label },
       set_at: set_at === undefined ? undefined : formatInstant(set_at),
-      set_by,
+      ...{ set_by, text_by },
       ...termsOf(wake),
       check: wake.check,
     },

@@ -10,6 +10,7 @@ import { type Call, callOf, checkToken, createCaller, type LimitedCall, withinTi
 import { headerSafe, openStream, StreamRefused } from '../kit/http/exchange.ts';
 import type { FollowStreamOptions } from '../kit/http/follow-stream.ts';
 import {
+  type ClientEnded,
   challengeMessage,
   challengeSchema,
   type EnrolledKey,
@@ -158,6 +159,8 @@ export type ChronosClient = {
   /** Fires a series for its instants in a part of the past that were not delivered; `dry_run` only counts them. */
   backfillAlarm(id: string, part: AlarmBackfillBody, options?: CallOptions): Promise<AlarmBackfilled>;
   listFires(id: string, query?: FireQuery, options?: CallOptions): Promise<FirePage>;
+  /** Pauses the alarms of a program whose access was revoked, and ends their addresses. */
+  endClient(clientId: string, options?: CallOptions): Promise<ClientEnded>;
   /** The days of an installed calendar in a zone. @throws ReveilleError `not_found` if it is missing or unusable */
   getCalendar(name: string, query?: { timezone?: string }, options?: CallOptions): Promise<CalendarDays>;
   /** An address at which calendar apps read the coming fires; only with a proof of a person. It is shown once. */
@@ -201,6 +204,7 @@ const READ_FIRST = lost('read the alarm before repeating it');
 const BACKFILL_AGAIN = lost('send it again, which adds no fire twice');
 const ROTATE_AGAIN = lost('rotate again with the same new key, which is harmless');
 const REOWN_AGAIN = lost('send it again, which moves the rest');
+const END_AGAIN = lost('send it again, which ends the rest');
 const LIST_FEEDS = lost('list the calendar feeds before repeating it');
 const CANCEL_AGAIN = lost('cancel it again, which is harmless');
 
@@ -414,6 +418,11 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
         listOf(call, text, 'fires');
         return objectOf(call, text) as FirePage;
       }),
+    endClient: (client_id, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call = callOf(CHRONOS_ROUTES.endClient, {}, { body: { client_id }, sign, ifLost: END_AGAIN });
+        return readAnswer(call, CHRONOS_ROUTES.endClient.data, await asPrincipal(call, signal));
+      }),
     getCalendar: (name, query, callOptions) =>
       within(callOptions, async (signal) => {
         const call = callOf(CHRONOS_ROUTES.getCalendar, { name }, { query });
@@ -426,12 +435,12 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
       }),
     listFeeds: (callOptions) =>
       within(callOptions, async (signal) => {
-        const call = callOf(CHRONOS_ROUTES.listFeeds, {});
+        const call = callOf(CHRONOS_ROUTES.listFeeds, {}, { sign });
         return readAnswer(call, CHRONOS_ROUTES.listFeeds.data, await asPrincipal(call, signal)).feeds;
       }),
     removeFeed: (id, callOptions) =>
       within(callOptions, async (signal) => {
-        const call = callOf(CHRONOS_ROUTES.removeFeed, { id }, { ifLost: LIST_FEEDS });
+        const call = callOf(CHRONOS_ROUTES.removeFeed, { id }, { sign, ifLost: LIST_FEEDS });
         return readAnswer(call, CHRONOS_ROUTES.removeFeed.data, await asPrincipal(call, signal));
       }),
     events,

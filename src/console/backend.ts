@@ -12,6 +12,7 @@ import type { ApproverView } from '../wire/approver.ts';
 import type { DayView } from '../wire/chronometric-view.ts';
 import type { GateAnswer } from '../wire/executor.ts';
 import type { PasskeyRequest } from '../wire/passkey.ts';
+import type { Ended } from '../wire/person.ts';
 
 /** An available part, or the reason why it is missing. */
 export type Part<T> = { readonly there: T } | { readonly missing: string };
@@ -113,8 +114,13 @@ export type ConnectedClient = {
 
 export type ConnectedClients = {
   list(): Promise<readonly ConnectedClient[]>;
-  /** Ends its access at once. @throws ReveilleError `not_found` */
-  revoke(id: string): Promise<ConnectedClient>;
+  /**
+   * Ends its access at once.
+   *
+   * @returns what ended with it; `undefined` while another connection of the same client stays
+   * @throws ReveilleError `not_found`
+   */
+  revoke(id: string): Promise<{ client: ConnectedClient; ended: Ended | undefined }>;
 };
 
 /** Kinds of changes. Open screens of that kind load again. */

@@ -5,7 +5,10 @@ import type { ExecutorClient } from '../executor/client.ts';
 import type { RemoteCaller } from '../wire/remote-caller.ts';
 
 /** The members of a caller that alarms need. */
-export type AlarmCaller = Pick<RemoteCaller, 'userId' | 'clientId' | 'clientName'>;
+export type AlarmCaller = Pick<RemoteCaller, 'userId' | 'clientId' | 'clientName'> & {
+  /** The conversations that its alarms name are its own; by default chronosd finds out. */
+  readonly ownsConversation?: boolean;
+};
 
 /** An endpoint exists if its backend is present. Each method throws ReveilleError for a user who lacks that backend. */
 export type RemoteBackends = {

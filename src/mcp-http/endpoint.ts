@@ -10,6 +10,7 @@ import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { isObject, parseUntrustedJson, sliceAt } from '../wire/json.ts';
 import {
+  isOptional,
   MCP_ENDPOINTS,
   type McpEndpoint,
   mcpPath,
@@ -143,7 +144,8 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     // The token is valid: another one would not help.
     if (refused === 'no_user') return refuse(refused, json(403, { error: 'access_denied' }), { about });
     const error = refused === 'no_token' ? undefined : 'invalid_token';
-    const headers = { 'www-authenticate': challenge(metadata(), own, error) };
+    const asked = own.filter((scope) => !isOptional(scope));
+    const headers = { 'www-authenticate': challenge(metadata(), asked, error) };
     return refuse(refused, json(401, { error: error ?? 'unauthorized' }, headers), { about });
   };
 

@@ -11,6 +11,7 @@ import { readChronosTools, TOOLS_FILE, type ToolDefinition } from '../chronos-mc
 import type { Logger } from '../kit/log/log.ts';
 import { TRACEPARENT } from '../kit/trace/trace.ts';
 import type { AlarmView } from '../wire/alarm.ts';
+import { isForClients, OWNER_FIELDS } from '../wire/alarm-fields.ts';
 import { encodeJson, exactJson } from '../wire/json.ts';
 import {
   type GrantedToken,
@@ -57,7 +58,7 @@ const INSTRUCTIONS =
   'your message, marked as set by you. Put everything that the turn needs into wake_message and payload. Your alarms ' +
   "cannot run commands, and cannot read the user's computer.";
 const NEW_CONVERSATION =
-  "The alarm starts a new conversation of the user's agent. Pass conversation_id to continue one of its conversations.";
+  "The alarm starts a new conversation of the user's agent. Pass conversation_id to continue one of an alarm of yours.";
 
 const WRITING_TOOLS: ReadonlySet<unknown> = new Set(['alarm_set', 'alarm_cancel']);
 
@@ -72,26 +73,44 @@ export function scopesFor(message: RemoteMessage, extensions: readonly ServerExt
   return WRITING_TOOLS.has(params.name) ? ['alarms:write'] : ['alarms:read'];
 }
 
-/** The alarm tools without the argument that only the user may give. */
+const OF_OTHERS: ReadonlySet<string> = new Set(OWNER_FIELDS.filter((name) => !isForClients(name)));
+
+/** The alarm tools without the arguments that a client may not give. */
 function remoteTools(): ReadonlyMap<string, ToolDefinition> {
   const tools = [...readChronosTools(TOOLS_FILE)].map(([name, tool]): [string, ToolDefinition] => {
-    const { run: _, ...properties } = tool.inputSchema.properties;
+    const given = Object.entries(tool.inputSchema.properties).filter(([field]) => !OF_OTHERS.has(field));
+    const properties = Object.fromEntries(given);
     return [name, { ...tool, inputSchema: { ...tool.inputSchema, properties } }];
   });
   return new Map(tools);
 }
 
-/** The address of a hook wakes the agent, as only a writing client may. */
-const withoutHook = ({ hook, ...alarm }: AlarmView, scopes: ReadonlySet<RemoteScope>): AlarmView =>
-  hook && scopes.has('alarms:write') ? { ...alarm, hook } : alarm;
+/**
+ * What a remote client sees besides what chronosd keeps from clients. The address of a hook wakes the agent, as only a writing client may. The
+ * conversations of others need a scope of their own.
+ */
+function seenAlarm<A extends AlarmView>(view: A, { scopes, clientId }: RemoteCaller): A {
+  const { hook, conversation_id, ...alarm } = view;
+  const isSeen = scopes.has('conversations:read') || view.made_by?.client_id === clientId;
+  return {
+    ...alarm,
+    ...(hook && scopes.has('alarms:write') && { hook }),
+    ...(isSeen && conversation_id !== undefined && { conversation_id }),
+  } as A;
+}
 
-/** What a remote client sees of the user's alarms, besides what chronosd keeps from clients. */
-const seenBy = ({ scopes }: RemoteCaller, client: ChronosClient): ChronosClient => ({
+/** What a remote client sees of the user's alarms. */
+const seenBy = (caller: RemoteCaller, client: ChronosClient): ChronosClient => ({
   ...client,
   async listAlarms(query, options) {
     const page = await client.listAlarms(query, options);
-    return { ...page, alarms: page.alarms.map((alarm) => withoutHook(alarm, scopes)) };
+    return { ...page, alarms: page.alarms.map((alarm) => seenAlarm(alarm, caller)) };
   },
+  patchAlarm: async (...given) => seenAlarm(await client.patchAlarm(...given), caller),
+  cancelAlarm: async (...given) => seenAlarm(await client.cancelAlarm(...given), caller),
+  pauseAlarm: async (...given) => seenAlarm(await client.pauseAlarm(...given), caller),
+  resumeAlarm: async (...given) => seenAlarm(await client.resumeAlarm(...given), caller),
+  triggerAlarm: async (...given) => seenAlarm(await client.triggerAlarm(...given), caller),
 });
 
 /** The same result for `JSON.stringify`: numbers of payloads keep their digits. */

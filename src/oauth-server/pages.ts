@@ -1,7 +1,7 @@
 /** The pages of the authorization server, inside the console's page frame. They need no script. */
 import { html, raw } from 'hono/html';
 import { oneLine as shown } from '../kit/text/hidden-characters.ts';
-import type { RemoteScope } from '../wire/remote-caller.ts';
+import { isOptional, type RemoteScope } from '../wire/remote-caller.ts';
 import type { Destination } from './client-metadata.ts';
 
 export type Html = ReturnType<typeof html>;
@@ -17,6 +17,8 @@ export type PageLook = {
 export const SCOPE_TEXT: Readonly<Record<RemoteScope, string>> = {
   'alarms:read': 'See your alarms, with their messages',
   'alarms:write': 'Set, change and cancel alarms, which start your agent',
+  'conversations:read':
+    'Read what your agent answers in all conversations of alarms, not only for alarms of this client',
   'time:read': 'See and record your work sessions, and when you take breaks',
   'intents:read': 'See the tasks of your agent, and their results',
   'agent:ask': 'Send messages to your agent, which answers with its tools and its memory',
@@ -85,7 +87,7 @@ function destinationLine(destination: Destination | undefined): Html {
 export function consentMain({ action, csrf, client, user, scopes, destination }: ConsentParts): Html {
   const boxes = scopes.map(
     (scope) =>
-      html`<div class="field check"><input type="checkbox" name="scope" value="${scope}" id="scope-${scope}" checked><label for="scope-${scope}">${SCOPE_TEXT[scope]} <small><code>${scope}</code></small></label></div>`,
+      html`<div class="field check"><input type="checkbox" name="scope" value="${scope}" id="scope-${scope}"${isOptional(scope) ? NOTHING : raw(' checked')}><label for="scope-${scope}">${SCOPE_TEXT[scope]} <small><code>${scope}</code></small></label></div>`,
   );
   const origin =
     client.host === undefined

@@ -11,7 +11,7 @@ import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
 import { LOOK_ANSWER_MS, type Looker } from '../wire/look.ts';
 import type { MachineChangeList } from '../wire/machine.ts';
 import type { MachineTurnList } from '../wire/machine-turn.ts';
-import type { PersonRights, PersonTokenCreate, PersonTokenMade, PersonTokenView } from '../wire/person.ts';
+import type { Ended, PersonRights, PersonTokenCreate, PersonTokenMade, PersonTokenView } from '../wire/person.ts';
 import type { PathNames, Route } from '../wire/route.ts';
 import { ROUTER_ROUTES } from './http/routes.ts';
 import type { MachinePut, MachinePutAnswer, MachineView } from './machines/machine-schema.ts';
@@ -48,8 +48,10 @@ export type RouterClient = {
   grantUser(userId: string, tokenId: string, rights: PersonRights): Promise<PersonTokenView>;
   /** Credentials of one user, or of all. */
   users(userId?: string): Promise<PersonTokenView[]>;
-  /** Revokes one credential, or without an id all of this user. */
-  revokeUser(userId: string, tokenId?: string): Promise<PersonTokenView[]>;
+  /** Revokes one credential, or without an id all of this user. `ended` is absent where the router is of 0.1.0. */
+  revokeUser(userId: string, tokenId?: string): Promise<{ revoked: PersonTokenView[]; ended?: Ended | undefined }>;
+  /** Ends what a client whose access was revoked has set. It may be repeated. */
+  endClient(userId: string, clientId: string): Promise<Ended>;
 };
 
 const CALL_MS = 30_000;
@@ -129,9 +131,13 @@ export function createRouterClient({
       return tokens;
     },
     async revokeUser(userId, tokenId) {
-      if (tokenId === undefined) return (await request(ROUTER_ROUTES.revokeUser, { user_id: userId })).value.revoked;
-      return [(await request(ROUTER_ROUTES.revokeUserToken, { user_id: userId, token_id: tokenId })).value];
+      if (tokenId === undefined) return (await request(ROUTER_ROUTES.revokeUser, { user_id: userId })).value;
+      const given = { user_id: userId, token_id: tokenId };
+      const { ended, ...view } = (await request(ROUTER_ROUTES.revokeUserToken, given)).value;
+      return { revoked: [view], ended };
     },
+    endClient: async (userId, client_id) =>
+      (await request(ROUTER_ROUTES.endClient, { user_id: userId }, { body: { client_id } })).value,
   };
 }
 

@@ -36,6 +36,7 @@ import { DAEMON_PROVIDERS } from './providers/descriptors.ts';
 import { createHealthProbe } from './providers/health.ts';
 import { Isolation } from './providers/isolation.ts';
 import { ConsoleRows } from './public/console-rows.ts';
+import type { EndClient } from './public/endings.ts';
 import { type PagesOf, type PublicListener, type ServicesOf, startPublicListener } from './public/listener.ts';
 import { PersonTokens } from './public/person-tokens.ts';
 import { ownMachine } from './public/users.ts';
@@ -67,6 +68,8 @@ export type RouterOptions = {
   pagesOf?: PagesOf | undefined;
   /** Creates what answers other programs at public paths. */
   servicesOf?: ServicesOf | undefined;
+  /** Ends the alarms of a client whose access was revoked. */
+  endAlarms?: EndClient | undefined;
   /** Programs that subscribe to due alarms. */
   subscribers?: Subscribers | undefined;
   /** Whether the caller calls {@link RunningRouter.recover}, once nothing can refuse its own start any more. */
@@ -88,7 +91,7 @@ export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
    * returns the same promise.
    */
   close(): Promise<void>;
-  readonly public: Pick<PublicListener, 'url' | 'localhost' | 'port' | 'routes' | 'figures'>;
+  readonly public: Pick<PublicListener, 'url' | 'localhost' | 'port' | 'routes' | 'endings' | 'figures'>;
 };
 
 /** A start continues for the next attempt after its wake has given up, up to this limit. */
@@ -224,7 +227,10 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
         addLookRoutes(app, { looks, wakeToken: config.wakeToken, clock, log });
         addTurnReportKeyRoutes(app, { registry, wakeToken: config.wakeToken });
         addMachineRoutes(app, { registry, fleet, agents, budgets, adminToken: config.adminToken, clock, log });
-        addUserRoutes(app, { tokens, hasConsole: config.public.console !== undefined, log });
+        addUserRoutes(app, {
+          ...{ tokens, hasConsole: config.public.console !== undefined, log },
+          endings: () => listener?.endings,
+        });
         metricsRoute(app, ROUTER_ROUTES.metrics, {
           page: metricsPage(() => server && listener && { internal: server.figures(), public: listener.figures() }),
           ...{ scrapeToken: config.metricsToken, tokenName: 'ROUTER_METRICS_TOKEN' },
@@ -238,7 +244,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     });
     listener = await startPublicListener({
       ...{ config: config.public, tokens, version, pagesOf: options.pagesOf, ready, drainMs: DRAIN_MS },
-      servicesOf: options.servicesOf,
+      ...{ servicesOf: options.servicesOf, endAlarms: options.endAlarms },
       rows: new ConsoleRows({ registry, clock, log }),
       machineOf: (userId) => ownMachine({ registry, fleet, agents, budgets, log }, userId),
       states,

@@ -92,6 +92,7 @@ export function turnOf(body: ChatRequest, now: number, newId: () => string, abou
     ...(body.label === undefined ? {} : { label: body.label }),
     ...(body.set_at === undefined ? {} : { setAt: body.set_at }),
     ...(body.set_by === undefined ? {} : { setBy: storedSetBy(body.set_by) }),
+    ...(body.text_by === undefined ? {} : { textBy: body.text_by }),
     ...(body.sent_by === undefined ? {} : { sentBy: body.sent_by.name }),
     ...(terms === undefined ? {} : { terms }),
     ...(body.check === undefined ? {} : { check: body.check }),

@@ -31,19 +31,22 @@ export const TURN_COLUMNS = COLUMNS.map((column) => `${column} AS ${memberOf(col
 const present = (row: Row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
 
 /**
- * The column `terms` also has members of the turn that few turns have: what the alarm's check said, the sender of a
- * message of another agent, and the trace.
+ * The column `terms` also has members of the turn that few turns have: what the alarm's check said, the authors of
+ * its texts, the sender of a message of another agent, and the trace.
  */
-function readTerms(text: string): Pick<Turn, 'terms' | 'check' | 'sentBy' | 'traceparent'> {
+function readTerms(text: string): Pick<Turn, 'terms' | 'check' | 'textBy' | 'sentBy' | 'traceparent'> {
   const {
     check,
+    text_by: textBy,
     sent_by: sentBy,
     traceparent,
     ...terms
-  } = JSON.parse(text) as TurnTerms & Pick<Turn, 'check' | 'traceparent'> & { sent_by?: string };
+  } = JSON.parse(text) as TurnTerms &
+    Pick<Turn, 'check' | 'traceparent'> & { sent_by?: string; text_by?: Turn['textBy'] };
   return {
     ...(Object.keys(terms).length > 0 && { terms }),
     ...(check && { check }),
+    ...(textBy && { textBy }),
     ...(sentBy !== undefined && { sentBy }),
     ...(traceparent !== undefined && { traceparent }),
   };
@@ -150,10 +153,10 @@ export function turnTable(db: DatabaseSync, { perUser }: { perUser: boolean }) {
   return {
     /** Stores a turn, `queued` by default. The caller has checked its fire in the same transaction. */
     insert(turn: AcceptedTurn): Turn {
-      const { check, sentBy, traceparent, terms } = turn;
+      const { check, textBy, sentBy, traceparent, terms } = turn;
       const members: Record<string, unknown> = { status: 'queued', ...turn };
-      if (check || sentBy !== undefined || traceparent !== undefined)
-        members.terms = { ...terms, check, sent_by: sentBy, traceparent };
+      if (check || textBy || sentBy !== undefined || traceparent !== undefined)
+        members.terms = { ...terms, check, text_by: textBy, sent_by: sentBy, traceparent };
       const value = (given: unknown) => {
         if (typeof given === 'boolean') return Number(given);
         return typeof given === 'object' ? given && JSON.stringify(given) : ((given ?? null) as SQLInputValue);

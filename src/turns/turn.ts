@@ -2,6 +2,7 @@
 import { backoff, withJitter } from '../kit/clock/backoff.ts';
 import type { CheckNews } from '../wire/check-verdict.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
+import type { TextAuthors } from '../wire/set-by.ts';
 import type { TurnOrigin, TurnStatus } from '../wire/turn.ts';
 import type { TurnUsage } from '../wire/usage.ts';
 import type { LateReason, TurnTerms } from '../wire/wake.ts';
@@ -22,6 +23,8 @@ export type TurnInput = {
   readonly setAt?: number;
   /** Who wrote the message, as {@link storedSetBy} writes it; absent: the agent itself. */
   readonly setBy?: string;
+  /** Who wrote label and payload, where that is another one. */
+  readonly textBy?: TextAuthors;
   /** Another agent that wrote the message and sent it now; no timer fired then. */
   readonly sentBy?: string;
   /** What the alarm says of its turn; absent for a plain alarm. */

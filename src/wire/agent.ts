@@ -84,6 +84,12 @@ export const orphanSchema = z.object({
 });
 export type Orphan = z.infer<typeof orphanSchema>;
 
+/** A program whose access was revoked, by its id at its authorization server. */
+export const clientEndSchema = z.strictObject({ client_id: z.string().min(1).max(500) });
+/** How many alarms were paused, and how many addresses of alarms take nothing any more. */
+export const clientEndedSchema = z.object({ alarms: z.int(), addresses: z.int() });
+export type ClientEnded = z.infer<typeof clientEndedSchema>;
+
 export const reownRequestSchema = z.strictObject({ label: labelSchema, to: labelSchema });
 export const reownedSchema = z.object({ label: z.string(), to: z.string(), moved: z.int() });
 export type Reowned = z.infer<typeof reownedSchema>;

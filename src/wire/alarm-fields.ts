@@ -58,6 +58,11 @@ export type AlarmField = {
   readonly only?: 'series';
   /** Who sets it; by default the owner, in the body of a create or an edit. */
   readonly by?: 'chronosd';
+  /**
+   * Whether a program with an access token may set it. Each field that the owner sets has a decision; chronosd refuses
+   * what is not `set`. `http/client-rights.ts` limits the members of some.
+   */
+  readonly clients?: 'set' | 'never';
   /** A create must contain it. */
   readonly required?: true;
   /** What an edit may do; by default it sets the field, or clears it with `null`. */
@@ -86,12 +91,14 @@ export const ALARM_FIELDS = {
   owner: { type: 'string', by: 'chronosd', view: 'never' },
   kind: {
     type: 'choice',
+    clients: 'set',
     of: ALARM_KINDS,
     edit: 'never',
     tool: '"once" with delay_seconds or fire_at, "cron" with cron_expr, "rrule" with rrule, "event" with event, after or expect. Omit it with when.',
   },
   label: {
     type: 'text',
+    clients: 'set',
     most: 200,
     absent: '',
     view: 'always',
@@ -103,6 +110,7 @@ export const ALARM_FIELDS = {
   /** The agent's message to itself, byte for byte. */
   wake_message: {
     type: 'message',
+    clients: 'set',
     most: WAKE_MESSAGE_MAX_BYTES,
     required: true,
     edit: 'set',
@@ -112,6 +120,7 @@ export const ALARM_FIELDS = {
   /** JSON source text, never re-encoded. */
   payload: {
     type: 'json',
+    clients: 'set',
     absent: null,
     edit: 'set',
     tool: `Any JSON for your future self, delivered unchanged: at most ${PAYLOAD_MAX_BYTES} bytes.`,
@@ -119,6 +128,7 @@ export const ALARM_FIELDS = {
   },
   conversation_id: {
     type: 'identifier',
+    clients: 'set',
     absent: null,
     tool: 'The conversation to be woken in. Default: that of this call; the answer names it, or its note says that the alarm starts a new one.',
     flag: { name: 'conversation', help: 'the conversation that receives the message' },
@@ -131,6 +141,7 @@ export const ALARM_FIELDS = {
   },
   idempotency_key: {
     type: 'text',
+    clients: 'set',
     least: 1,
     most: 200,
     absent: null,
@@ -142,6 +153,7 @@ export const ALARM_FIELDS = {
   /** The requested time in words. It is kept so that a repeated request is recognised as the same. */
   when: {
     type: 'text',
+    clients: 'set',
     in: 'options',
     least: 1,
     most: 200,
@@ -154,6 +166,7 @@ export const ALARM_FIELDS = {
   /** For `once`: the requested delay. It is kept so that a repeated request is recognised as the same. */
   delay_seconds: {
     type: 'seconds',
+    clients: 'set',
     least: 1,
     most: DELAY_MAX_SECONDS,
     absent: null,
@@ -165,6 +178,7 @@ export const ALARM_FIELDS = {
   /** For `once`: the instant it is due. */
   fire_at: {
     type: 'instant',
+    clients: 'set',
     absent: null,
     edit: 'set',
     tool: 'Once, at this RFC 3339 instant with an offset: 2026-06-15T09:00:00+02:00.',
@@ -172,6 +186,7 @@ export const ALARM_FIELDS = {
   },
   cron_expr: {
     type: 'string',
+    clients: 'set',
     least: 1,
     most: 200,
     absent: null,
@@ -182,6 +197,7 @@ export const ALARM_FIELDS = {
   /** For `rrule`: content lines of RFC 5545. */
   rrule: {
     type: 'string',
+    clients: 'set',
     in: 'options',
     least: 1,
     most: 4000,
@@ -193,6 +209,7 @@ export const ALARM_FIELDS = {
   /** As the client wrote it; `null` means UTC. */
   timezone: {
     type: 'string',
+    clients: 'set',
     least: 1,
     most: 64,
     absent: null,
@@ -203,6 +220,7 @@ export const ALARM_FIELDS = {
   anchor: { type: 'instant', by: 'chronosd', view: 'never' },
   jitter_seconds: {
     type: 'seconds',
+    clients: 'set',
     least: 0,
     most: 3600,
     absent: 0,
@@ -214,6 +232,7 @@ export const ALARM_FIELDS = {
   },
   ends_at: {
     type: 'instant',
+    clients: 'set',
     only: 'series',
     absent: null,
     tool: 'A series ends at this RFC 3339 instant.',
@@ -228,6 +247,7 @@ export const ALARM_FIELDS = {
   },
   max_fires: {
     type: 'count',
+    clients: 'set',
     only: 'series',
     least: 1,
     absent: null,
@@ -239,6 +259,7 @@ export const ALARM_FIELDS = {
   /** The name of an installed calendar; a series does not fire on its days. */
   holidays: {
     type: 'identifier',
+    clients: 'set',
     only: 'series',
     in: 'options',
     absent: null,
@@ -250,6 +271,7 @@ export const ALARM_FIELDS = {
   },
   catch_up: {
     type: 'choice',
+    clients: 'set',
     only: 'series',
     of: CATCH_UPS,
     in: 'options',
@@ -267,6 +289,7 @@ export const ALARM_FIELDS = {
   /** Occurrences that are older are not fired by `all`; with `none`, how late an occurrence may be. */
   catch_up_window_seconds: {
     type: 'seconds',
+    clients: 'set',
     only: 'series',
     in: 'options',
     least: 1,
@@ -280,6 +303,7 @@ export const ALARM_FIELDS = {
   },
   overlap: {
     type: 'choice',
+    clients: 'set',
     only: 'series',
     of: OVERLAPS,
     in: 'options',
@@ -296,6 +320,7 @@ export const ALARM_FIELDS = {
   },
   pause_on_failure: {
     type: 'switch',
+    clients: 'set',
     only: 'series',
     in: 'options',
     absent: false,
@@ -308,6 +333,7 @@ export const ALARM_FIELDS = {
   /** Decides at each fire, before a machine starts, whether the agent is woken. */
   check: {
     type: 'object',
+    clients: 'set',
     in: 'options',
     absent: null,
     tool: 'Decides about each wake, without a model. {"http": {"url": "https://…", "etag": "changed"}}; a command wakes with exit 0, skips with 1.',
@@ -318,6 +344,7 @@ export const ALARM_FIELDS = {
   /** For `event`: what wakes the agent. */
   event: {
     type: 'object',
+    clients: 'set',
     in: 'options',
     absent: null,
     edit: 'set',
@@ -329,6 +356,7 @@ export const ALARM_FIELDS = {
   /** For `event`: the turn of another alarm. */
   after: {
     type: 'object',
+    clients: 'set',
     in: 'options',
     absent: null,
     edit: 'set',
@@ -340,6 +368,7 @@ export const ALARM_FIELDS = {
   /** For `event`: the alarm fires when nothing came. */
   expect: {
     type: 'object',
+    clients: 'set',
     in: 'options',
     absent: null,
     edit: 'set',
@@ -351,6 +380,7 @@ export const ALARM_FIELDS = {
   /** Takes the place of the turn. */
   run: {
     type: 'object',
+    clients: 'never',
     in: 'options',
     absent: null,
     tool: 'A command instead of the turn: {"argv": ["./backup.sh"]}. Its output is the result.',
@@ -364,6 +394,8 @@ export const ALARM_FIELDS = {
   timed_by: { type: 'string', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   check_state: { type: 'object', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   event_state: { type: 'object', in: 'options', by: 'chronosd', absent: null, view: 'never' },
+  /** JSON: the authors of texts that another one than that of the message wrote (`alarm/text-authors.ts`). */
+  text_by: { type: 'string', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   /** Signs the events of a webhook. */
   hook_secret: { type: 'string', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   /** Who made or gave the secret of a webhook, in the form of `timed_by`. */
@@ -376,6 +408,7 @@ export const ALARM_FIELDS = {
   backfill: { type: 'list', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   model: {
     type: 'text',
+    clients: 'never',
     in: 'options',
     least: 1,
     most: 200,
@@ -388,6 +421,7 @@ export const ALARM_FIELDS = {
   },
   tools: {
     type: 'list',
+    clients: 'never',
     in: 'options',
     most: 64,
     absent: null,
@@ -403,6 +437,7 @@ export const ALARM_FIELDS = {
   },
   deliver: {
     type: 'list',
+    clients: 'never',
     in: 'options',
     most: 16,
     absent: null,
@@ -415,6 +450,7 @@ export const ALARM_FIELDS = {
   /** By default, the setting of chronosd. */
   max_failures: {
     type: 'count',
+    clients: 'set',
     least: 1,
     most: 1000,
     tool: 'Give up an occurrence after this many failed deliveries. Default: 100, about a day.',
@@ -425,6 +461,7 @@ export const ALARM_FIELDS = {
   /** Fractions of a second pass before any fire starts, so 0 would never fire. */
   max_lateness_seconds: {
     type: 'seconds',
+    clients: 'set',
     least: 1,
     most: DELAY_MAX_SECONDS,
     absent: null,
@@ -437,6 +474,7 @@ export const ALARM_FIELDS = {
   /** Quiet hours of the user do not defer it. */
   urgent: {
     type: 'switch',
+    clients: 'never',
     absent: false,
     tool: 'Fire in quiet hours of the user too. Only when waiting until morning would do harm.',
     flag: { name: 'urgent', help: 'fire in quiet hours too' },
@@ -447,6 +485,7 @@ export const ALARM_FIELDS = {
   /** The computer wakes from sleep for it, where wake-up timers are set up. */
   wake_computer: {
     type: 'switch',
+    clients: 'never',
     absent: false,
     tool: "Wake the user's computer from sleep for it, if set up. Only when it must not wait for the user.",
     flag: { name: 'wake-computer', help: 'wake the computer from sleep; needs "reveille service wake on"' },
@@ -458,6 +497,8 @@ export const ALARM_FIELDS = {
   options: { type: 'json', by: 'chronosd', absent: null, view: 'never' },
   /** The person or program that wrote the message, proved at the request; `null` for the agent itself. */
   set_by: { type: 'author', by: 'chronosd', absent: null },
+  /** The credential that made it (`set-by.ts`); `null` for the operator's token, which proves a person. */
+  made_by: { type: 'string', by: 'chronosd', absent: null, view: 'never' },
   status: { type: 'choice', of: ALARM_STATUSES, by: 'chronosd' },
   /** Failed attempts at the current occurrence. Delivery or giving up resets it to zero. */
   failure_count: { type: 'count', by: 'chronosd' },
@@ -519,6 +560,9 @@ export const COLUMN_FIELDS = FIELD_NAMES.filter((name): name is ColumnField => !
 
 /** The fields that the owner sets. */
 export const OWNER_FIELDS = FIELD_NAMES.filter((name): name is OwnerField => fieldOf(name).by === undefined);
+
+/** The fields that a program with an access token may set. */
+export const isForClients = (name: FieldName): boolean => fieldOf(name).clients === 'set';
 
 /** The fields that an edit clears with `null`. */
 export const CLEARABLE_FIELDS = OWNER_FIELDS.filter((name) => fieldOf(name).edit === undefined);

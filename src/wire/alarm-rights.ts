@@ -72,6 +72,8 @@ export const ALARM_RIGHTS: { readonly [N in keyof AlarmView | OwnerField]: Right
   last_fired_at: SHOWN,
   fire_count: SHOWN,
   set_by: SHOWN,
+  made_by: SHOWN,
+  text_by: SHOWN,
   next_fire_at: SHOWN,
   in_flight: SHOWN,
   waits_for: SHOWN,

@@ -18,7 +18,7 @@ import { causeSchema } from './cause.ts';
 import { hookViewSchema, OBJECT_SCHEMAS, type ObjectField } from './conditions.ts';
 import { idSchema } from './identifier.ts';
 import { RawJson } from './json.ts';
-import { setBySchema } from './set-by.ts';
+import { setBySchema, textAuthorsSchema } from './set-by.ts';
 import { wholeNumber } from './settings.ts';
 import { instantSchema, shortText, utf8Bytes, verbatimText } from './text.ts';
 import { turnUsageSchema } from './usage.ts';
@@ -290,7 +290,12 @@ export const alarmViewSchema = z.object({
   /** A delivery of this alarm is in progress. */
   in_flight: z.boolean(),
   ...viewed(...BODY_FIELDS.filter(isViewedLast)),
+  /** Who wrote the message. */
   ...viewed('set_by'),
+  /** Who wrote the other texts, where that is another one. */
+  text_by: textAuthorsSchema.optional(),
+  /** The program that made it with an access token; absent for alarms of persons and of the agent. */
+  made_by: z.object({ client_id: z.string() }).optional(),
   /** Only for `event`, while open: what it waits for, in words. */
   waits_for: z.string().optional(),
   /** How many events wait for a wake. */

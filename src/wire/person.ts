@@ -61,7 +61,50 @@ export const personListSchema = z.object({
   tokens: z.array(personTokenViewSchema),
   next_cursor: z.string().optional(),
 });
-export const personRevokedSchema = z.object({ user_id: z.string(), revoked: z.array(personTokenViewSchema) });
+
+/** What ended because the access of a program was revoked, as numbers. */
+export const endedSchema = z.object({
+  /** Alarms that it made, or whose message it wrote; they are paused. */
+  alarms: z.int(),
+  /** Addresses of these alarms. */
+  addresses: z.int(),
+  /** Subscriptions of MCP Events. */
+  subscriptions: z.int(),
+  /** Addresses for notifications about tasks of A2A, and unfinished tasks. */
+  push_targets: z.int(),
+  tasks: z.int(),
+  /** What could not be ended, as sentences. */
+  left: z.array(z.string()),
+});
+export type Ended = z.infer<typeof endedSchema>;
+export type EndedCount = Exclude<keyof Ended, 'left'>;
+
+/** The numbers and the rest, for people; nothing for absent or empty ones. */
+export function endedSentences(ended: Ended | undefined): string[] {
+  if (ended === undefined) return [];
+  const counted = (name: EndedCount, what: string, many = `${what}s`) =>
+    ended[name] === 0 ? [] : [`${ended[name]} ${ended[name] === 1 ? what : many}`];
+  const paused = counted('alarms', 'alarm');
+  const others = [
+    ...counted('addresses', 'address of them', 'addresses of them'),
+    ...counted('subscriptions', 'subscription'),
+    ...counted('push_targets', 'push target'),
+    ...counted('tasks', 'task'),
+  ];
+  return [
+    ...paused.map((text) => `Paused ${text}.`),
+    ...(others.length > 0 ? [`Ended ${others.join(', ')}.`] : []),
+    ...ended.left,
+  ];
+}
+
+/** The answer to the revocation of one credential: the credential, and what ended with it. */
+export const personTokenRevokedSchema = personTokenViewSchema.extend({ ended: endedSchema.optional() });
+export const personRevokedSchema = z.object({
+  user_id: z.string(),
+  revoked: z.array(personTokenViewSchema),
+  ended: endedSchema.optional(),
+});
 
 /** The credential's rights at other daemons, as the operator set them up (`identity/person-rights.ts`). */
 export const personRightsSchema = z.strictObject({

@@ -4,12 +4,17 @@
  */
 
 /** The scopes of access tokens. */
-export const REMOTE_SCOPES = ['alarms:read', 'alarms:write', 'time:read', 'intents:read', 'agent:ask'] as const;
+export const REMOTE_SCOPES = [
+  ...(['alarms:read', 'alarms:write', 'conversations:read', 'time:read', 'intents:read', 'agent:ask'] as const),
+] as const;
 export type RemoteScope = (typeof REMOTE_SCOPES)[number];
+
+/** Scopes that no answer asks for, and that the consent page leaves to the user to select. */
+export const isOptional = (scope: RemoteScope): boolean => scope === 'conversations:read';
 
 /** The MCP endpoints of the public listener, with the scopes that each one uses. The first one is for reading. */
 export const MCP_ENDPOINTS = {
-  chronos: ['alarms:read', 'alarms:write'],
+  chronos: ['alarms:read', 'alarms:write', 'conversations:read'],
   chronometric: ['time:read'],
   intents: ['intents:read'],
 } as const satisfies Record<string, readonly RemoteScope[]>;

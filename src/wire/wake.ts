@@ -7,7 +7,7 @@ import { labelSchema } from './did.ts';
 import { ReveilleError } from './errors.ts';
 import { givenFireIdSchema, WAKE_NAME_HEADERS } from './fire-id.ts';
 import { RawJson } from './json.ts';
-import { setBySchema } from './set-by.ts';
+import { setBySchema, textAuthorsSchema } from './set-by.ts';
 import { instantSchema, shortText, verbatimText } from './text.ts';
 
 /** Origin of a turn that a timer caused. */
@@ -109,6 +109,8 @@ export const wakeRequestSchema = z.strictObject({
   set_at: instantSchema.optional(),
   /** Who wrote the message; absent if the agent did. */
   set_by: setBySchema.optional(),
+  /** Who wrote its other texts, where that is another one. */
+  text_by: textAuthorsSchema.optional(),
   ...terms,
   /** Quiet hours do not defer it; only the router reads this. */
   urgent: z.boolean().optional(),
@@ -178,6 +180,7 @@ const ONLY_OF_WAKES = [
     'label',
     'set_at',
     'set_by',
+    'text_by',
     'sent_by',
     'model',
     'tools',
@@ -206,6 +209,7 @@ export const chatRequestSchema = z
     label: z.string().max(200).optional(),
     set_at: instantSchema.optional(),
     set_by: setBySchema.optional(),
+    text_by: textAuthorsSchema.optional(),
     /** Another agent that wrote the message. No person is present in such a turn, as in that of a timer. */
     sent_by: sentBySchema.optional(),
     ...terms,

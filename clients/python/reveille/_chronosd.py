@@ -161,6 +161,19 @@ class AlarmSetBy2(TypedDict):
     name: NotRequired[str]
 
 
+class AlarmTextByLabel3(TypedDict):
+    kind: Literal["agent"]
+
+
+class AlarmTextBy(TypedDict):
+    label: NotRequired[AlarmSetBy | AlarmSetBy2 | AlarmTextByLabel3]
+    payload: NotRequired[AlarmSetBy | AlarmSetBy2 | AlarmTextByLabel3]
+
+
+class AlarmMadeBy(TypedDict):
+    client_id: str
+
+
 class AlarmHeldBack(TypedDict):
     reason: str
     until: str
@@ -218,6 +231,8 @@ class Alarm(TypedDict):
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
+    text_by: NotRequired[AlarmTextBy]
+    made_by: NotRequired[AlarmMadeBy]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]
@@ -296,6 +311,8 @@ class PatchAlarmResult(TypedDict):
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
+    text_by: NotRequired[AlarmTextBy]
+    made_by: NotRequired[AlarmMadeBy]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]
@@ -349,6 +366,8 @@ class TriggeredAlarm(TypedDict):
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
+    text_by: NotRequired[AlarmTextBy]
+    made_by: NotRequired[AlarmMadeBy]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]
@@ -410,6 +429,8 @@ class BackfillAlarmResult(TypedDict):
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy | AlarmSetBy2]
+    text_by: NotRequired[AlarmTextBy]
+    made_by: NotRequired[AlarmMadeBy]
     waits_for: NotRequired[str]
     waiting_events: NotRequired[int]
     held_back: NotRequired[AlarmHeldBack]
@@ -474,6 +495,11 @@ class Fire(TypedDict):
 class FirePage(TypedDict):
     fires: list[Fire]
     next_cursor: NotRequired[str]
+
+
+class EndClientResult(TypedDict):
+    alarms: int
+    addresses: int
 
 
 class GetCalendarResult(TypedDict):
@@ -568,6 +594,10 @@ class ChronosdRoutes(Caller):
     def list_fires(self, id: str, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> FirePage:
         """The attempts at its occurrences, latest first."""
         return cast("FirePage", self._call("GET", f"/v1/alarms/{quoted(id)}/fires", query={"limit": limit, "cursor": cursor}, proven=True))
+
+    def end_client(self, *, client_id: str) -> EndClientResult:
+        """Pause the alarms of a program whose access was revoked, and end their addresses."""
+        return cast("EndClientResult", self._call("POST", "/v1/clients/end", body={"client_id": client_id}, proven=True))
 
     def get_calendar(self, name: str, *, timezone: str | Unset = UNSET) -> GetCalendarResult:
         """The days of an installed calendar, from yesterday on."""

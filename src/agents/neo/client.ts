@@ -124,6 +124,7 @@ function chatBody(wake: Wake): string {
     label: wake.label,
     set_at: wake.set_at === undefined ? undefined : formatInstant(wake.set_at),
     set_by: wake.set_by,
+    text_by: wake.text_by,
     ...termsOf(wake),
     check: wake.check,
     late_because: wake.late_because,

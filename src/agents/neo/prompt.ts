@@ -8,7 +8,7 @@ import { codeFor, quoted } from '../../kit/model/quotation.ts';
 import type { Turn } from '../../turns/turn.ts';
 import type { CheckNews } from '../../wire/check-verdict.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { isByPerson, quotedSetBy } from '../../wire/set-by.ts';
+import { isByPerson, quotedSetBy, type TextAuthor, writtenBy } from '../../wire/set-by.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 import { type JournalledStep, textOfAnswer } from './loop/journal.ts';
 
@@ -52,6 +52,9 @@ function senderFacts({ sentBy, createdAt }: Turn): string[] {
   ];
 }
 
+/** The author of a text, where it is not that of the message. */
+const byOther = (author: TextAuthor | undefined) => (author === undefined ? '' : `, ${writtenBy(author)}`);
+
 function wakeFacts(turn: Turn): string[] {
   const { scheduledFor, setAt, setBy, lateBecause, missedCount = 0 } = turn;
   const facts = [
@@ -73,7 +76,7 @@ function wakeFacts(turn: Turn): string[] {
     const ahead = scheduledFor === undefined ? '' : ` (${formatDuration(scheduledFor - setAt)} before it was due)`;
     facts.push(`Alarm set at: ${formatInstant(setAt)}${ahead}`);
   }
-  if (turn.label) facts.push(`Alarm label: ${JSON.stringify(turn.label)}`);
+  if (turn.label) facts.push(`Alarm label: ${JSON.stringify(turn.label)}${byOther(turn.textBy?.label)}`);
   if (turn.alarmId !== undefined) facts.push(`Alarm id: ${JSON.stringify(turn.alarmId)}`);
   return facts;
 }
@@ -105,7 +108,9 @@ function renderTurn(turn: Turn, now?: number): string {
   if (now !== undefined) lines.push(`Now: ${formatInstant(now)}`);
   lines.push(`${headingOf(turn)}, ${utf8Bytes(turn.message)} bytes:`, quoted('message', code, turn.message));
   if (turn.payload !== undefined) {
-    lines.push(`The payload stored beside it, JSON source text of ${utf8Bytes(turn.payload)} bytes:`);
+    lines.push(
+      `The payload stored beside it${byOther(turn.textBy?.payload)}, JSON source text of ${utf8Bytes(turn.payload)} bytes:`,
+    );
     lines.push(quoted('payload', code, turn.payload));
   }
   if (turn.check) lines.push(...renderCheck(turn.check, code));

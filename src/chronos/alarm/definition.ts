@@ -37,6 +37,7 @@ import { type Calendars, NO_CALENDARS, requireCalendar } from './holidays.ts';
 import { encodeOptions, isSameOption, optionsOf } from './options.ts';
 import { releaseWaiting } from './policies.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence, seriesOf } from './series.ts';
+import { authorOfMessage, withAuthors } from './text-authors.ts';
 import { READ_FROM_WORDS, type WordHours, withNewTime, withTime, withTimeOf } from './when.ts';
 
 /** Limits of the service. */
@@ -179,6 +180,7 @@ function changed(
  *
  * @param context.now the instant of the request, epoch ms
  * @param context.author the person or program with a proof for this request, as stored; without one, the agent
+ * @param context.madeBy the credential of the request, as stored; by default none
  * @param context.hours the hours that a time in words leaves open
  * @param context.traceparent of the request, if it is recorded
  * @param context.earlier the alarm that the request may repeat: its words, if they are the same, keep their meaning
@@ -192,12 +194,13 @@ export function draftAlarm(
     now: number;
     limits: DefinitionLimits;
     author?: string | undefined;
+    madeBy?: string | null;
     earlier?: Alarm | undefined;
     hours?: WordHours | undefined;
     traceparent?: string | undefined;
   },
 ): Alarm {
-  const { id, owner, now, limits, author, earlier, hours, traceparent } = context;
+  const { id, owner, now, limits, author, madeBy = null, earlier, hours, traceparent } = context;
   const repeated = earlier === undefined ? asked : withTimeOf(earlier, asked);
   const input = repeated === asked ? withTime(asked, { now, hours }) : repeated;
   const kind = kindOf(input);
@@ -220,6 +223,7 @@ export function draftAlarm(
     anchor: now,
     maxFailures: input.max_failures ?? limits.maxFailures,
     setBy: author ?? null,
+    madeBy,
     status: 'active',
     failureCount: 0,
     lastError: null,
@@ -310,8 +314,6 @@ export function differingFields(one: Alarm, other: Alarm): string[] {
   return sameWords ? names.filter((name) => !READ_FROM_WORDS.some((read) => read === name)) : names;
 }
 
-/** Text that reaches the agent in the name of the person or agent that set the alarm. */
-const AUTHORED_FIELDS = ['wake_message', 'payload', 'label'] as const;
 /** Editing one of these fields restarts the schedule. */
 const RESTARTING_FIELDS = [...TIME_FIELDS, 'timezone'] as const;
 /** Editing one of these fields keeps the schedule's instants, or moves each a little. */
@@ -371,7 +373,8 @@ function releaseDeferred(state: AlarmState, now: number): AlarmState {
  * - An occurrence that waits for a turn is tried at once if `overlap` is set.
  * - Other edits leave pending occurrences unchanged.
  *
- * The author of changed text is the editor: an agent must not attribute its text to a person.
+ * The author of a changed text is the editor, and the others keep their authors: nothing that the agent wrote may be
+ * attributed to a person who renames the alarm.
  *
  * @param limits.author the person or program with a proof for this edit, as stored; without one, the agent
  * @throws ReveilleError `conflict` when the alarm is final, `invalid_request` as for a creation
@@ -394,7 +397,6 @@ export function editAlarm(
 
   if (typeof patch.holidays === 'string') requireCalendar(patch.holidays, calendars);
 
-  const changesText = AUTHORED_FIELDS.some((name) => patch[name] !== undefined);
   const movesOnce = patch.delay_seconds !== undefined || patch.fire_at !== undefined;
   const restartsSeries = [patch.cron_expr, patch.rrule, patch.timezone, patch.event, patch.after, patch.expect].some(
     (value) => value !== undefined,
@@ -402,17 +404,17 @@ export function editAlarm(
   // Words that no longer say when it fires are dropped, with their zone.
   const reworded = TIME_FIELDS.some((name) => patch[name] !== undefined) && patch.when === undefined;
   const unsaid = { when: null as unknown as undefined, ...(before.kind === 'once' && { timezone: null }) };
-  const setBy = changesText ? (limits.author ?? null) : before.setBy;
-  const alarm: Alarm = {
+  const setBy = authorOfMessage(before, patch, limits.author);
+  const edited: Alarm = {
     ...before,
     ...changed(before, reworded ? { ...patch, ...unsaid } : patch, limits.author, setBy),
     delaySeconds: movesOnce ? (patch.delay_seconds ?? null) : before.delaySeconds,
     fireAt: movesOnce ? instantOfOnce(patch.delay_seconds, patch.fire_at, now) : before.fireAt,
     anchor: restartsSeries ? now : before.anchor,
     maxFailures: patch.max_failures === undefined ? before.maxFailures : (patch.max_failures ?? limits.maxFailures),
-    setBy,
     updatedAt: now,
   };
+  const alarm = withAuthors(before, edited, patch, limits.author);
   const waiting = patch.overlap === undefined ? stored : releaseWaiting(stored, now);
   const state = alarm.urgent && !before.urgent ? releaseDeferred(waiting, now) : waiting;
   const edits = (fields: readonly (keyof AlarmPatch)[]) => fields.some((name) => patch[name] !== undefined);

@@ -80,6 +80,15 @@ export function withHookSecret(alarm: Alarm, secret: string, by: string): Alarm 
   return { ...alarm, options: encodeOptions({ ...optionsOf(alarm), hook_secret: secret, hook_by: by }) };
 }
 
+/** The alarm with another secret, in place of the one that its senders know. */
+export function withOtherSecret(alarm: Alarm, secret: string): Alarm {
+  if (hookSchemeOf(alarm) === undefined) return alarm;
+  const { event, ...options } = optionsOf(alarm);
+  const { secret: _, ...others } = event?.source === 'webhook' ? event : { secret: undefined };
+  const kept = event?.source === 'webhook' ? { event: others as typeof event } : { event };
+  return { ...alarm, options: encodeOptions({ ...options, ...kept, hook_secret: secret }) };
+}
+
 const subscriptionOf = (alarm: Pick<Alarm, 'kind' | 'options'>): string | undefined =>
   isSubscription(optionsOf(alarm).event) ? sourceSeen(alarm) : undefined;
 

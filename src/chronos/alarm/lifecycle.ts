@@ -11,6 +11,7 @@ import { type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOcc
 import { isBackfill, isOwnTrigger, withoutBackfill } from './backfill.ts';
 import { isEventFire, resumedEvents, triggeredAt } from './events.ts';
 import { type Calendars, NO_CALENDARS } from './holidays.ts';
+import { withOtherSecret } from './hook.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 
 /** Makes the occurrence pending without a due time. A deferral of it ends. */
@@ -50,6 +51,20 @@ export function pauseAlarm(state: AlarmState, now: number): AlarmState {
       occurrence.source === 'schedule' || isOwnTrigger(alarm, occurrence) ? park(occurrence) : occurrence,
     ),
   };
+}
+
+/**
+ * Ends what a credential can still cause through an alarm that it made: the alarm is paused, its waiting triggers are
+ * dropped, and what its senders know proves nothing any more. A final alarm stays unchanged.
+ *
+ * @param secret a new one for its address
+ */
+export function endAccess(state: AlarmState, now: number, secret: string): AlarmState {
+  const { status } = state.alarm;
+  if (status !== 'active' && status !== 'paused') return state;
+  const { alarm, occurrences } = pauseAlarm(state, now);
+  const isKept = (one: Occurrence) => one.source === 'schedule' || isClaimed(one) || isOwnTrigger(alarm, one);
+  return { alarm: withOtherSecret(alarm, secret), occurrences: occurrences.filter(isKept).map(park) };
 }
 
 /** The pending occurrence of a resumed alarm; `undefined` when its series has ended meanwhile. */

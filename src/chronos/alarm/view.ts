@@ -7,7 +7,7 @@ import { readCause } from '../../wire/cause.ts';
 import type { Check, EventSource, HookView, Run } from '../../wire/conditions.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { isByPerson, readSetBy } from '../../wire/set-by.ts';
+import { clientThatMade, isByPerson, readSetBy } from '../../wire/set-by.ts';
 import {
   type Alarm,
   type AlarmState,
@@ -25,6 +25,7 @@ import { hookViewOf } from './hook.ts';
 import { LAST_INSTANT } from './occurrence.ts';
 import { type AlarmOptions, optionsOf } from './options.ts';
 import { DEFAULT_TIMEZONE } from './series.ts';
+import { textAuthorsOf } from './text-authors.ts';
 import { waitsFor } from './waits-for.ts';
 
 /** Omits absent members, so that the JSON omits them too. */
@@ -156,6 +157,11 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   held_back: firstDeferral,
   event: ({ alarm }) => withoutSecret(optionsOf(alarm).event),
   hook: ({ alarm }, { publicUrl }) => hookViewOf(alarm, publicUrl) ?? null,
+  text_by: ({ alarm }) => textAuthorsOf(alarm) ?? null,
+  made_by: ({ alarm }) => {
+    const client_id = clientThatMade(alarm.madeBy);
+    return client_id === undefined ? null : { client_id };
+  },
   waits_for: ({ alarm }) => (isOpen(alarm) ? (waitsFor(alarm) ?? null) : null),
   waiting_events: ({ alarm }) => (isOpen(alarm) && waitingEvents(eventStateOf(alarm))) || null,
   starts_at: ({ alarm }) => (alarm.kind === 'rrule' ? formatInstant(alarm.anchor) : null),

@@ -12,7 +12,7 @@ const ADDRESS = /^([0-9a-f]{12})\.([\w-]{1,200})\.([\w-]{43})\.ics$/;
 const NO_DIGEST = tokenDigest('no such feed');
 
 /** A feed with a new secret, and its path, which nothing stores. */
-export function newFeed(given: Pick<CalendarFeed, 'owner' | 'name' | 'messages' | 'createdAt'>): {
+export function newFeed(given: Pick<CalendarFeed, 'owner' | 'name' | 'messages' | 'createdAt' | 'madeBy'>): {
   feed: CalendarFeed;
   path: string;
 } {

@@ -1,9 +1,16 @@
 /** Principal tokens: chronosd issues them to itself as short-lived proof that a caller has proved its key. */
 import { z } from 'zod';
-import { type KeyHolder, readAuthorProof, readPersonKeyMark, type Signed } from '../../kit/identity/person-rights.ts';
+import {
+  isKeyMark,
+  type KeyHolder,
+  provesConversation,
+  readAuthorProof,
+  readPersonKeyMark,
+  type Signed,
+} from '../../kit/identity/person-rights.ts';
 import { sameSecret, seal, tokenDigest } from '../../kit/identity/secrets.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { setBySchema, storedSetBy } from '../../wire/set-by.ts';
+import { madeByClient, madeByKey, readSetBy, setBySchema, storedSetBy } from '../../wire/set-by.ts';
 
 /**
  * The person or program that makes a request, as stored with an alarm.
@@ -34,6 +41,22 @@ export function authorOf(
     'X-Chronos-Person must prove, with CHRONOS_ADMIN_TOKEN and within five minutes, that a person makes this request; omit it to set an alarm as the agent',
   );
 }
+
+/**
+ * The credential of a request, as stored with what it makes.
+ *
+ * @param author as {@link authorOf} returned it for `proof`
+ * @returns `null` for the operator's token, which proves a person under any key
+ */
+export function credentialOf(author: string | undefined, proof: string | undefined, publicKey: string): string | null {
+  const by = author === undefined ? undefined : readSetBy(author);
+  if (by?.kind === 'client') return madeByClient(by.client_id);
+  return by === undefined || isKeyMark(proof ?? '') ? madeByKey(publicKey) : null;
+}
+
+/** Whether a proof that {@link authorOf} has accepted says that a named conversation is the program's own. */
+export const namesOwnConversation = (proof: string | undefined): boolean =>
+  proof !== undefined && provesConversation(proof);
 
 /** The owner that a request acts for, and its key. */
 export type Principal = { owner: string; publicKey: string };

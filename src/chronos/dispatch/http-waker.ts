@@ -15,6 +15,7 @@ import { beginningOf } from '../../wire/text.ts';
 import { DEFERRED_UNTIL_HEADER, MACHINE_READY_HEADER, WAKE_ORIGIN } from '../../wire/wake.ts';
 import { checkMembers } from '../alarm/checks.ts';
 import { optionsOf } from '../alarm/options.ts';
+import { textAuthorsOf } from '../alarm/text-authors.ts';
 import type { Claim } from '../store/store.ts';
 import type { WakeOutcome, Waker } from './waker.ts';
 
@@ -54,6 +55,7 @@ export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason, eve
     label: alarm.label,
     set_at: formatInstant(alarm.createdAt),
     set_by: alarm.setBy === null ? undefined : readSetBy(alarm.setBy),
+    text_by: textAuthorsOf(alarm),
     ...{ model, tools, deliver, run: run && { ...run, by_person: run_by_person } },
     urgent: alarm.urgent || undefined,
     ...checkMembers(alarm, occurrence),

@@ -16,6 +16,7 @@ import {
 import { didOf, ownerOf, parseDid } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { madeByKey } from '../../wire/set-by.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { nextFireAt } from '../alarm/view.ts';
 import { checkAnswer, issueChallenge } from '../auth/challenge.ts';
@@ -208,6 +209,10 @@ export function agentAdminRoutes(app: HttpApp, service: ChronosService, log: Log
     const revoked = await store.revokeKeys(ownerOf(label), public_key?.toLowerCase(), clock.now());
     if (revoked.length === 0)
       throw new ReveilleError('not_found', `no key that can be revoked is enrolled for ${label}`);
+    // A thief's feed would stay readable otherwise.
+    const made = new Set(revoked.map((key) => madeByKey(key.publicKey)));
+    const feeds = (await store.feedsOf(ownerOf(label))).filter(({ madeBy }) => madeBy !== null && made.has(madeBy));
+    for (const { owner, id } of feeds) await store.removeFeed(owner, id);
     const dids = revoked.map((key) => didOf(key.label, key.publicKey));
     log.info({ owner: ownerOf(label), dids, address: addressOf(c) }, 'an operator revoked keys');
     return sendOk(c, { revoked: revoked.map(viewKey), count: revoked.length });

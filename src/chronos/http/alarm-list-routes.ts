@@ -136,7 +136,7 @@ export function alarmListRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.listAlarms, async (c) => {
     const caller = await callerOf(service, c);
     const { owner } = caller;
-    const reader = authorOfRequest(service, c, caller);
+    const { author: reader } = authorOfRequest(service, c, caller);
     const query = parseOrThrow(alarmListQuerySchema, c.req.query());
     const { alarms, next } = await pageOf(service, { owner, reader }, query, query.limit ?? LIST_LIMIT_DEFAULT);
     return sendOk(c, {

@@ -38,9 +38,10 @@ import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
 import type { NewAlarm } from '../store/store.ts';
 import type { Trust } from './admission.ts';
 import { createAlarmIds } from './alarm-id.ts';
+import { refuseForClient, refuseTextByClient } from './client-rights.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
-import { authorOfRequest, type ChronosService, callerOf } from './service.ts';
+import { type Author, authorOfRequest, type ChronosService, callerOf } from './service.ts';
 
 /**
  * One answer for an id that does not exist, belongs to another owner, or is invalid: the cases must be
@@ -169,21 +170,21 @@ async function createAlarm(
     owner,
     trust,
     author,
+    madeBy,
+    ownsConversation,
     body,
-  }: { id: (now: number) => string; author: string | undefined; body: Record<string, unknown> } & Omit<
-    Caller,
-    'publicKey'
-  >,
+  }: { id: (now: number) => string; body: Record<string, unknown> } & Author & Omit<Caller, 'publicKey'>,
 ): Promise<AlarmCreated> {
   const { store, clock, limits, hours, publicUrl, calendars, tryCheck } = service;
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
   refuseOfClients(author, input);
+  await refuseForClient(store, owner, { author, madeBy, ownsConversation }, input, true);
   const { check, run } = input;
   if (check || run) await tryCheck?.({ user_id: owner, check, run, by_person: isByPerson(author) });
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
   const words: AnswerContext = { now, hours: hoursOfUser, calendars, publicUrl, reader: author };
-  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, author, traceparent: recordedTrace() };
+  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, author, madeBy, traceparent: recordedTrace() };
   let alarm: Alarm;
   let occurrence: Occurrence;
   try {
@@ -308,7 +309,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     };
   };
 
-  const authorOf = (c: HttpContext, caller: Caller) => authorOfRequest(service, c, caller);
+  const authorOf = (c: HttpContext, caller: Caller) => authorOfRequest(service, c, caller).author;
 
   /** The answer to a request: the alarm, as its author may see it. */
   const sendView = (c: HttpContext, state: AlarmState, reader: string | undefined, more: object = {}) =>
@@ -347,7 +348,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
-    const asked = { id, ...caller, author: authorOf(c, caller), body };
+    const asked = { id, ...caller, ...authorOfRequest(service, c, caller), body };
     // Behind the transport token and the proof of identity: the caller's trace continues.
     const created = await continueTrace(c.req.header(TRACEPARENT), 'create alarms', creating, async (span) => {
       const answer = await createAlarm(service, asked);
@@ -377,8 +378,10 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await enter(c, 'creates');
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
-    const author = authorOf(c, caller);
+    const by = authorOfRequest(service, c, caller);
+    const { author } = by;
     refuseOfClients(author, patch);
+    await refuseForClient(store, caller.owner, by, patch, false);
     const [check, run] = [patch.check ?? undefined, patch.run ?? undefined];
     if (check || run) await service.tryCheck?.({ user_id: caller.owner, check, run, by_person: isByPerson(author) });
     const hours = patch.when === undefined ? undefined : await service.hours?.();
@@ -386,6 +389,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     let secret: string | undefined;
     const drafted: Transition = (before) => {
       refuseStartByClients(author, before);
+      refuseTextByClient(by, before.alarm, patch);
       const edited = editAlarm(before, patch, now, { ...limits, author, hours }, calendars);
       const alarm = withSecretOfEdit(before.alarm, edited.alarm, newSecret, authorOption(author));
       if (patch.run ?? patch.check ?? patch.event) refuseNeverRuns(alarm);

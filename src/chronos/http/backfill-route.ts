@@ -168,7 +168,7 @@ export function backfillRoute(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     checkPart(part, now);
     const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
-    const author = authorOfRequest(service, c, caller);
+    const { author } = authorOfRequest(service, c, caller);
     const answer = await backfill(service, { owner, alarmId: alarmIdOf(c), part, now, bounds, ledgerDays, author });
     if (!part.dry_run) service.onDue(now);
     return sendOk(c, answer);

@@ -14,7 +14,7 @@ import type { CalendarFeed } from '../store/store.ts';
 import { RateLimit, trustSince } from './admission.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
-import { authorOfRequest, type ChronosService, callerOf, ownerOfRequest } from './service.ts';
+import { authorOfRequest, type ChronosService, callerOf } from './service.ts';
 
 /** Maximum number of alarms in a feed. */
 const MOST_ALARMS = 1_000;
@@ -62,20 +62,27 @@ export function feedRoutes(app: HttpApp, service: ChronosService): void {
     return c.body(text, 200, { 'content-type': 'text/calendar; charset=utf-8', ...headers });
   });
 
-  /** The owner, if a person makes the request: an agent must not be able to publish the alarms. */
-  async function person(c: HttpContext): Promise<string> {
+  type Asking = { owner: string; isPerson: boolean; madeBy: string | null };
+  const askedBy = async (c: HttpContext): Promise<Asking> => {
     const caller = await callerOf(service, c);
-    if (isByPerson(authorOfRequest(service, c, caller))) return caller.owner;
-    throw new ReveilleError(
-      'forbidden',
-      'only a person adds a calendar feed: use the console, or "reveille calendar feed add" where CHRONOS_ADMIN_TOKEN is set',
-    );
-  }
+    const { author, madeBy } = authorOfRequest(service, c, caller);
+    return { owner: caller.owner, isPerson: isByPerson(author), madeBy };
+  };
+
+  /** The feeds that a request may see and revoke: a person all of them, others what their own credential made. */
+  const feedsFor = async ({ owner, isPerson, madeBy }: Asking) =>
+    (await store.feedsOf(owner)).filter((feed) => isPerson || feed.madeBy === madeBy);
 
   serve(app, CHRONOS_ROUTES.createFeed, async (c) => {
-    const owner = await person(c as HttpContext);
+    const { owner, isPerson, madeBy } = await askedBy(c as HttpContext);
+    // An agent must not be able to publish the alarms.
+    if (!isPerson)
+      throw new ReveilleError(
+        'forbidden',
+        'only a person adds a calendar feed: use the console, or "reveille calendar feed add" where CHRONOS_ADMIN_TOKEN is set',
+      );
     const { name = 'calendar', messages = false } = parseOrThrow(calendarFeedCreateSchema, await readJson(c));
-    const { feed, path } = newFeed({ owner, name, messages, createdAt: clock.now() });
+    const { feed, path } = newFeed({ owner, name, messages, madeBy, createdAt: clock.now() });
     if (!(await store.addFeed(feed, MOST_FEEDS)))
       throw new ReveilleError(
         'conflict',
@@ -85,15 +92,17 @@ export function feedRoutes(app: HttpApp, service: ChronosService): void {
   });
 
   serve(app, CHRONOS_ROUTES.listFeeds, async (c) => {
-    const owner = await ownerOfRequest(service, c);
-    refuseQuery(c);
-    return sendOk(c, { feeds: (await store.feedsOf(owner)).map(viewOf) });
+    const asking = await askedBy(c as HttpContext);
+    refuseQuery(c as HttpContext);
+    return sendOk(c as HttpContext, { feeds: (await feedsFor(asking)).map(viewOf) });
   });
 
   serve(app, CHRONOS_ROUTES.removeFeed, async (c) => {
-    const owner = await ownerOfRequest(service, c);
-    await refuseBody(c);
-    const feed = await store.removeFeed(owner, c.req.param('id'));
+    const asking = await askedBy(c as HttpContext);
+    await refuseBody(c as HttpContext);
+    const id = c.req.param('id');
+    const isIts = (await feedsFor(asking)).some((one) => one.id === id);
+    const feed = isIts ? await store.removeFeed(asking.owner, id) : undefined;
     if (!feed) throw new ReveilleError('not_found', 'you have no calendar feed with this id');
     return sendOk(c, viewOf(feed));
   });

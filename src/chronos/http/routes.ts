@@ -3,6 +3,8 @@ import { z } from 'zod';
 import {
   challengeRequestSchema,
   challengeSchema,
+  clientEndedSchema,
+  clientEndSchema,
   enrolledKeySchema,
   enrollRequestSchema,
   orphanSchema,
@@ -166,6 +168,14 @@ export const CHRONOS_ROUTES = {
     credential: 'principal',
     query: fireListQuerySchema,
     data: fireListSchema,
+  },
+  endClient: {
+    method: 'post',
+    path: '/v1/clients/end',
+    summary: 'pause the alarms of a program whose access was revoked, and end their addresses',
+    credential: 'principal',
+    body: clientEndSchema,
+    data: clientEndedSchema,
   },
   getCalendar: {
     method: 'get',

@@ -15,6 +15,7 @@ import { alarmListRoutes } from './alarm-list-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
 import { backfillRoute } from './backfill-route.ts';
 import { calendarRoute } from './calendar-route.ts';
+import { clientRoutes } from './client-routes.ts';
 import { type EventService, eventRoutes } from './event-routes.ts';
 import { feedRoutes } from './feed-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
@@ -93,6 +94,7 @@ export function startChronosServer({
       agentRoutes(app, service, log);
       agentAdminRoutes(app, service, log);
       alarmRoutes(app, service);
+      clientRoutes(app, service);
       backfillRoute(app, service);
       calendarRoute(app, service);
       feedRoutes(app, service);

@@ -10,7 +10,7 @@ import type { DefinitionLimits } from '../alarm/definition.ts';
 import type { Calendars } from '../alarm/holidays.ts';
 import type { WordHours } from '../alarm/when.ts';
 import { acceptedKey, type EnrollmentMode } from '../auth/enrollment.ts';
-import { authorOf, readPrincipalToken } from '../auth/principal.ts';
+import { authorOf, credentialOf, namesOwnConversation, type Principal, readPrincipalToken } from '../auth/principal.ts';
 import type { Bound } from '../store/limits.ts';
 import type { AlarmStore } from '../store/store.ts';
 import { type Admission, type Trust, trustOf } from './admission.ts';
@@ -77,20 +77,31 @@ export async function callerOf(
   );
 }
 
-/** The person or program that makes a caller's request, as stored; `undefined`: the agent itself. */
-export const authorOfRequest = (
-  { auth, clock }: Pick<ChronosService, 'auth' | 'clock'>,
-  c: HttpContext,
-  { owner, publicKey }: { owner: string; publicKey: string },
-): string | undefined =>
-  authorOf(
-    c.req.header(PERSON_HEADER),
-    { method: c.req.method, path: c.req.path, body: bodyBytes(c) },
-    { owner, publicKey },
-    { token: auth.adminToken, now: clock.now() },
-  );
-
 /** As {@link callerOf}, for requests without limits. */
 export async function ownerOfRequest(service: ChronosService, c: HttpContext): Promise<string> {
   return (await callerOf(service, c)).owner;
+}
+
+/**
+ * The person or program that makes a request, as stored, and the credential with which it is made; `undefined` and the
+ * key for the agent itself.
+ */
+export type Author = {
+  readonly author: string | undefined;
+  readonly madeBy: string | null;
+  /** The router answers for it that a named conversation is the program's own. */
+  readonly ownsConversation: boolean;
+};
+
+/** @throws ReveilleError as `authorOf` */
+export function authorOfRequest(
+  { auth, clock }: Pick<ChronosService, 'auth' | 'clock'>,
+  c: HttpContext,
+  caller: Principal,
+): Author {
+  const proof = c.req.header(PERSON_HEADER);
+  const signed = { method: c.req.method, path: c.req.path, body: bodyBytes(c) };
+  const author = authorOf(proof, signed, caller, { token: auth.adminToken, now: clock.now() });
+  const madeBy = credentialOf(author, proof, caller.publicKey);
+  return { author, madeBy, ownsConversation: namesOwnConversation(proof) };
 }

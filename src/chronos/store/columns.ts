@@ -47,7 +47,14 @@ export const ALARM_COLUMNS = Object.fromEntries(
 ) as Columns<Alarm>;
 
 /** Members of an alarm that never change. */
-export const IDENTITY = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'] as const satisfies Member<Alarm>[];
+export const IDENTITY = [
+  'id',
+  'owner',
+  'kind',
+  'idempotencyKey',
+  'madeBy',
+  'createdAt',
+] as const satisfies Member<Alarm>[];
 
 export const OCCURRENCE_COLUMNS: Columns<Occurrence> = {
   fireId: text('fire_id'),
@@ -125,6 +132,7 @@ export const CALENDAR_FEED_COLUMNS: Columns<CalendarFeed> = {
   digest: text('digest'),
   messages: { name: 'messages', type: 'switch' },
   createdAt: bigint('created_at'),
+  madeBy: text('made_by'),
 };
 
 /** Limits the number of open alarms of an owner, and the stored amount. */

@@ -185,6 +185,8 @@ export type CalendarFeed = {
   /** Whether the messages of alarms are in it. */
   messages: boolean;
   createdAt: number;
+  /** The credential that made it, as with an alarm. */
+  madeBy: string | null;
 };
 
 /** How many alarms a call of {@link AlarmStore.moveAlarms} moves. */
@@ -239,6 +241,9 @@ export type AlarmStore = {
 
   /** The owner's alarms, newest (largest id) first. */
   list(owner: string, filter: AlarmFilter): Promise<AlarmState[]>;
+
+  /** Whether an alarm that a credential made names a conversation, or had a turn in it. */
+  hasConversation(owner: string, madeBy: string, conversationId: string): Promise<boolean>;
 
   /**
    * The owner's alarms that contain a text, newest first. Each call reads a limited number of alarms, so that a search

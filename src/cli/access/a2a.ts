@@ -1,6 +1,6 @@
 /** A2A at the public listener of the router in this process: who may call, and what a caller reaches. */
 
-import { A2A_SCOPES, type Authenticate } from '../../a2a/caller.ts';
+import { A2A_SCOPES, type Authenticate, PERSONAL_ISSUER } from '../../a2a/caller.ts';
 import { parseA2aConfig } from '../../a2a/config.ts';
 import { createNeoClient } from '../../agents/neo/client.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -13,9 +13,6 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
 import type { AlarmsOf } from './public-services.ts';
-
-/** The issuer of personal tokens in caller keys, because personal tokens have no OAuth issuer. */
-const PERSONAL = 'urn:reveille:personal-token';
 
 export type A2aParts = {
   router: Pick<RouterConfig, 'dataDir'>;
@@ -42,12 +39,13 @@ function personalTokens(
     if (!client) return undefined;
     const { user: userId, credential } = client;
     const caller = {
-      ...{ userId, subject: userId, issuer: PERSONAL, clientId: credential },
+      ...{ userId, subject: userId, issuer: PERSONAL_ISSUER, clientId: credential },
       clientName: oneLine(users.credentialName(credential) ?? '').slice(0, 100) || undefined,
       scopes: new Set<string>(Object.values(A2A_SCOPES)),
     };
     const alarms = () => {
-      if (!needsGrant || users.externalRights(credential).claim !== undefined) return alarmsOf(caller);
+      if (!needsGrant || users.externalRights(credential).claim !== undefined)
+        return alarmsOf({ ...caller, ownsConversation: true });
       throw new ReveilleError('forbidden', 'this token has no right to the alarms of its user');
     };
     return { caller, isValid: () => users.isValid(credential), alarms };
@@ -76,7 +74,7 @@ function accessTokens(
     if ('refused' in verdict) return undefined;
     const { caller } = verdict;
     const isValid = async () => clock.now() < caller.expiresAt && !(await isRevoked(caller));
-    return { caller, isValid, alarms: () => alarmsOf(caller) };
+    return { caller, isValid, alarms: () => alarmsOf({ ...caller, ownsConversation: true }) };
   };
 }
 

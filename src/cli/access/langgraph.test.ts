@@ -18,7 +18,7 @@ test('at "reveille up", crons are alarms of its user, with the program as their 
   const [service] = localLanggraph(
     context,
     house.label,
-  )({ users, enter: () => () => {}, publicUrl, isShared: () => true });
+  )({ users, enter: () => () => {}, publicUrl, endings: () => house.router.public.endings, isShared: () => true });
   const create = (token: string) =>
     service!.answer(
       new Request('http://localhost/langgraph/runs/crons', {

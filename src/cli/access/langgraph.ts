@@ -3,6 +3,7 @@ import { createChronosClient, holdPrincipal } from '../../chronos/client.ts';
 import { clientProof } from '../../kit/identity/person-rights.ts';
 import { createLanggraph, type LanggraphOptions } from '../../langgraph/service.ts';
 import type { PublicConfig } from '../../router/config.ts';
+import { langgraphClient } from '../../router/public/endings.ts';
 import type { ServicesOf } from '../../router/public/listener.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
@@ -32,7 +33,8 @@ export function localLanggraph(context: CliContext, owner: string): ServicesOf {
     // Secrets of the first start are not in its settings.
     const settings: Settings = { ...readSecrets(home), ...context.settings };
     const own = { ...context, settings };
-    const client = { client_id: `langgraph ${credential}`, name: 'LangGraph' };
+    // The token of a user reaches all conversations anyway.
+    const client = { client_id: langgraphClient(credential), name: 'LangGraph', ownsConversation: true };
     const secret = settings.CHRONOS_ADMIN_TOKEN!;
     return createChronosClient({
       ...findChronos(own),

@@ -10,6 +10,7 @@ import type { SignedIn } from '../../oauth-server/interactions.ts';
 import { locateLibrary } from '../../oauth-server/library.ts';
 import { isOfOauthServer, OAUTH_BODY_BYTES, OAUTH_PATH } from '../../oauth-server/paths.ts';
 import type { OauthServer } from '../../oauth-server/server.ts';
+import { hasStore } from '../../oauth-server/store.ts';
 import type { PublicConfig } from '../../router/config.ts';
 import type { PublicService, ServiceParts } from '../../router/public/listener.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -60,6 +61,7 @@ export class OauthAccess {
       ...{ name: 'oauth', bodyBytes: OAUTH_BODY_BYTES, owns: isOfOauthServer },
       answer: async (request, info) => (await this.#open()).answer(request, info),
       figures: () => this.#figures(),
+      disconnect: async (userId, credential) => this.#disconnect(userId, credential),
       close: async () => (await this.#server)?.close(),
     };
   }
@@ -68,8 +70,24 @@ export class OauthAccess {
   connectionsOf(user: string): ConnectedClients {
     return {
       list: async () => (await this.#open()).connectionsOf(user).map(connectedClient),
-      revoke: async (id) => connectedClient(await (await this.#open()).connections.revoke(user, id)),
+      revoke: async (id) => {
+        const { connections } = await this.#open();
+        const client = connectedClient(await connections.revoke(user, id));
+        const isLeft = connections.list(user).some(({ clientId }) => clientId === client.clientId);
+        const ended = isLeft ? undefined : await this.#parts!.endings().ofClients(user, [client.clientId]);
+        return { client, ended };
+      },
     };
+  }
+
+  /** Ends the connections that were made with a personal token. @returns the clients that have none left */
+  async #disconnect(user: string, credential: string): Promise<string[]> {
+    if (!hasStore(this.#config.dataDir)) return [];
+    const { connections } = await this.#open();
+    const those = connections.list(user).filter((one) => one.credential === credential);
+    for (const { id } of those) await connections.revoke(user, id);
+    const left = new Set(connections.list(user).map(({ clientId }) => clientId));
+    return those.map(({ clientId }) => clientId).filter((clientId) => !left.has(clientId));
   }
 
   #figures: () => Readonly<Record<string, number>> = () => ({});

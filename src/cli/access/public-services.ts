@@ -15,6 +15,7 @@ import { EventsHost } from '../../mcp-http/events/host.ts';
 import { createMcpHttp } from '../../mcp-http/service.ts';
 import { type RouterConfig, routerSettingsSchema } from '../../router/config.ts';
 import type { RouterOptions } from '../../router/daemon.ts';
+import type { EndClient } from '../../router/public/endings.ts';
 import type { ServicesOf } from '../../router/public/listener.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
@@ -28,8 +29,12 @@ import type { OauthAccess } from './oauth-server.ts';
 export type AlarmsOf = (caller: AlarmCaller) => Promise<ChronosClient>;
 
 /** The author of alarms that a caller sets. */
-function proverOf({ clientId, clientName }: AlarmCaller, secret: string, now: () => number) {
-  const client = { client_id: clientId, ...(clientName !== undefined && { name: clientName }) };
+function proverOf({ clientId, clientName, ownsConversation }: AlarmCaller, secret: string, now: () => number) {
+  const client = {
+    client_id: clientId,
+    ...(clientName !== undefined && { name: clientName }),
+    ...(ownsConversation && { ownsConversation }),
+  };
   return (request: { method: string; path: string; body: string }) =>
     clientProof(client, request, { secret, now: now() });
 }
@@ -138,7 +143,10 @@ function remoteAccess({ config, oauth, dataDir, clock, open }: RemoteParts): Rem
         await events.close();
         await service.close();
       };
-      return [...(oauth ? [oauth.service(parts)] : []), { ...service, close }];
+      const endClient: EndClient = async (userId, clientId) => ({
+        subscriptions: await events.endClient(userId, clientId),
+      });
+      return [...(oauth ? [oauth.service(parts)] : []), { ...service, endClient, close }];
     },
   };
 }
@@ -252,6 +260,18 @@ export function fleetAlarms(context: CliContext, { dataDir }: Pick<RouterConfig,
     return (await backends).alarms!(caller);
   };
 }
+
+/** Ends the alarms of clients, as their author. A chronosd that no client can reach has none. */
+export const endAlarmsBy =
+  (alarmsOf: AlarmsOf): EndClient =>
+  async (userId, clientId) => {
+    try {
+      return await (await alarmsOf({ userId, clientId })).endClient(clientId);
+    } catch (thrown) {
+      if (thrown instanceof ReveilleError && thrown.code === 'forbidden') return {};
+      throw thrown;
+    }
+  };
 
 async function fleetBackends(context: CliContext, settings: FleetSettings, dataDir: string): Promise<RemoteBackends> {
   const { createExecutorClient } = await import('../../executor/client.ts');

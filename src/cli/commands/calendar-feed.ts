@@ -29,7 +29,8 @@ export async function feedAdd(context: CliContext, { messages }: FeedFlags, name
 }
 
 export async function feedList(context: CliContext): Promise<void> {
-  const feeds = await alarmClient(context).listFeeds();
+  const person = personOf(context, {});
+  const feeds = await alarmClient(context, person).listFeeds();
   const look = readerOf(context);
   context.out.list(feeds, () => {
     if (feeds.length === 0) return ['No calendar feeds; add one with: reveille calendar feed add'];
@@ -52,7 +53,7 @@ async function feedMeant(client: ReturnType<typeof alarmClient>, given: string):
 }
 
 export async function feedRevoke(context: CliContext, given: string): Promise<void> {
-  const client = alarmClient(context);
+  const client = alarmClient(context, personOf(context, {}));
   const removed = await client.removeFeed(await feedMeant(client, given));
   const since = localTime(Date.parse(removed.created_at), readerOf(context));
   context.out.result(

@@ -4,10 +4,12 @@ import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { oauthDataDir } from '../../oauth-server/config.ts';
 import { type Connection, Connections } from '../../oauth-server/connections.ts';
 import { hasStore, OauthStore } from '../../oauth-server/store.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import { type Ended, endedSentences } from '../../wire/person.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { userOf } from '../access/chronos.ts';
+import { labelOf, userOf } from '../access/chronos.ts';
 import { connectedClient } from '../access/oauth-server.ts';
+import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { fit, table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
@@ -67,18 +69,49 @@ function renderClients(found: readonly ReturnType<typeof viewOf>[], look: Reader
   return table(['USER', 'ID', 'SINCE', 'USED', 'SCOPES', 'CLIENT'], rows, look);
 }
 
-/** Ends the access of a client, by its whole id or its beginning. */
+/** Ends the access of a client, by its whole id or its beginning, and what the client has set. */
 export async function clientRevoke(context: CliContext, { user }: ClientFlags, id: string): Promise<void> {
   const of = user === undefined ? undefined : userOf(context, user);
-  const revoked = await withConnections(context, (connections) => {
-    const found = connections.list(of).filter((one) => id.length >= 4 && one.id.startsWith(id));
-    if (found.length === 1) return connections.revoke(found[0]!.user, found[0]!.id);
-    const message =
-      found.length === 0
-        ? `there is no connected client with this id (got ${id}); see: reveille client list`
-        : `${id} matches several clients: ${found.map((one) => one.id).join(', ')}`;
-    throw new ReveilleError(found.length === 0 ? 'not_found' : 'conflict', message);
+  const found = await withConnections(context, async (connections) => {
+    const those = connections.list(of).filter((one) => id.length >= 4 && one.id.startsWith(id));
+    if (those.length > 1)
+      throw new ReveilleError('conflict', `${id} matches several clients: ${those.map((one) => one.id).join(', ')}`);
+    const revoked = those[0] && (await connections.revoke(those[0].user, those[0].id));
+    return revoked && { revoked, others: connections.list(revoked.user).filter(isSameClient(revoked)).length };
   });
-  const view = viewOf(revoked);
-  context.out.result(view, `Disconnected ${nameOf(view)}: it no longer acts for ${oneLine(view.user_id)}`);
+  if (found === undefined) return endFormer(context, of ?? labelOf(context), id);
+  const view = viewOf(found.revoked);
+  const lines = [`Disconnected ${nameOf(view)}: it no longer acts for ${oneLine(view.user_id)}`];
+  if (found.others > 0) {
+    const kept = `  another connection of this client stays (${found.others} in all), and so does what it has set`;
+    return context.out.result(view, [...lines, kept]);
+  }
+  const ended = await endClient(context, view.user_id, view.client_id).catch((thrown: unknown): Ended => {
+    const { message } = toReveilleError(thrown);
+    const again = `reveille client revoke ${oneLine(view.client_id)} --user ${oneLine(view.user_id)}`;
+    const left = [`what it has set still wakes the agent (${message}); end that with: ${again}`];
+    return { alarms: 0, addresses: 0, subscriptions: 0, push_targets: 0, tasks: 0, left };
+  });
+  context.out.result({ ...view, ended }, [...lines, ...endedSentences(ended).map((sentence) => `  ${sentence}`)]);
+}
+
+const isSameClient =
+  ({ clientId }: Connection) =>
+  (one: Connection) =>
+    one.clientId === clientId;
+
+const endClient = (context: CliContext, user: string, clientId: string) =>
+  routerClient(context).endClient(user, clientId);
+
+/** Ends what a client has left whose access had ended before, by the id of the client. */
+async function endFormer(context: CliContext, user: string | undefined, clientId: string): Promise<void> {
+  const ended = user === undefined ? undefined : await endClient(context, user, clientId).catch(() => undefined);
+  const sentences = endedSentences(ended);
+  if (sentences.length === 0)
+    throw new ReveilleError(
+      'not_found',
+      `there is no connected client with this id (got ${clientId}); see: reveille client list`,
+    );
+  const line = `${oneLine(clientId)} was not connected any more`;
+  context.out.result({ user_id: user, client_id: clientId, ended }, [line, ...sentences.map((one) => `  ${one}`)]);
 }

@@ -37,17 +37,22 @@ export async function router(context: CliContext): Promise<void> {
   const { environment, clock } = context;
   const sandbox = machineSandbox(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
-  const [{ a2aServices }, { fleetAlarms, fleetIssuers, fleetServices, joinedServices }, { fleetOauth }, langgraph] =
-    await Promise.all([
-      import('../access/a2a.ts'),
-      import('../access/public-services.ts'),
-      import('../access/oauth-server.ts'),
-      config.public.hasLanggraph ? import('../access/langgraph.ts') : undefined,
-    ]);
+  const [
+    { a2aServices },
+    { endAlarmsBy, fleetAlarms, fleetIssuers, fleetServices, joinedServices },
+    { fleetOauth },
+    langgraph,
+  ] = await Promise.all([
+    import('../access/a2a.ts'),
+    import('../access/public-services.ts'),
+    import('../access/oauth-server.ts'),
+    config.public.hasLanggraph ? import('../access/langgraph.ts') : undefined,
+  ]);
   const oauth = fleetOauth(context, config.public);
   const pagesOf = config.public.console && fleetConsole(context, config.public, oauth);
+  const alarmsOf = fleetAlarms(context, config);
   const a2a = await a2aServices(context, {
-    ...{ router: config, alarmsOf: fleetAlarms(context, config), needsGrant: true },
+    ...{ router: config, alarmsOf, needsGrant: true },
     ...{ issuers: fleetIssuers(context, oauth), level: 'info' },
   });
   const remote = fleetServices(context, config, oauth);
@@ -55,7 +60,7 @@ export async function router(context: CliContext): Promise<void> {
   await runDaemon(context, 'router', (log) =>
     startRouter({
       ...{ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log, pagesOf },
-      ...{ servicesOf, subscribers: remote?.subscribers },
+      ...{ servicesOf, endAlarms: endAlarmsBy(alarmsOf), subscribers: remote?.subscribers },
     }),
   );
 }

@@ -6,6 +6,7 @@ import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import {
+  endedSentences,
   PERSON_NAME_MAX,
   type PersonRights,
   type PersonTokenCreate,
@@ -103,14 +104,15 @@ export async function userToken(context: CliContext, flags: CredentialFlags, use
 export async function userRevoke(context: CliContext, { token }: { token?: string }, given?: string): Promise<void> {
   const userId = userOf(context, given);
   const router = routerClient(context);
-  const revoked = await router.revokeUser(
+  const { revoked, ended } = await router.revokeUser(
     userId,
     token === undefined ? undefined : await idMeant(context, userId, token),
   );
   const left = (await Promise.all(revoked.map((one) => withdraw(context, one)))).flat();
   const names = revoked.map(({ name, id }) => `${oneLine(name)} (${id})`).join(', ');
   const words = revoked.length === 0 ? `${userId} has no valid token` : `Revoked ${names}: open streams end now`;
-  context.out.result({ user_id: userId, revoked }, [words, ...left]);
+  const lines = [...endedSentences(ended).map((sentence) => `  ${sentence}`), ...left];
+  context.out.result({ user_id: userId, revoked, ...(ended && { ended }) }, [words, ...lines]);
 }
 
 /** Revokes the token's rights at chronosd and the executor. @returns remaining steps, as sentences */

@@ -360,6 +360,10 @@ export function renderAlarm(alarm: AlarmEdited, look: Reader, { nameOf, base }: 
       ['secret', hook?.secret && `${hook.secret} ${SHOWN_ONCE}`],
       ['set', instantText(alarm.created_at, look)],
       ['set by', alarm.set_by && authorText(alarm.set_by)],
+      ...(['label', 'payload'] as const).map((text): [string, string | undefined] => {
+        const author = alarm.text_by?.[text];
+        return [`${text} by`, author && (author.kind === 'agent' ? 'the agent' : authorText(author))];
+      }),
       ['has fired', timesFired(alarm, look)],
       ['trouble', trouble(alarm)],
     ],

@@ -26,7 +26,7 @@ import { VERSION } from '../../wire/version.ts';
 import { a2aServices } from '../access/a2a.ts';
 import { eachKey } from '../access/chronos.ts';
 import { executorAdminAt } from '../access/executor.ts';
-import { joinedServices, localAlarms, localIssuers, localServices } from '../access/public-services.ts';
+import { endAlarmsBy, joinedServices, localAlarms, localIssuers, localServices } from '../access/public-services.ts';
 import { ensureCredential } from '../access/router.ts';
 import { hoursOfUser } from '../access/user-hours.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
@@ -200,8 +200,9 @@ async function startOwnRouter(
   const log = await context.log('router', 'error');
   const langgraph = config.public.hasLanggraph ? await import('../access/langgraph.ts') : undefined;
   const { owner } = identity;
+  const alarmsOf = localAlarms(context, owner);
   const a2a = await a2aServices(context, {
-    ...{ router: config, alarmsOf: localAlarms(context, owner), needsGrant: false },
+    ...{ router: config, alarmsOf, needsGrant: false },
     ...{ issuers: localIssuers(context, owner, console?.oauth), startAfter, level: 'error' },
   });
   const remote = localServices(context, owner, config.dataDir, console?.oauth);
@@ -216,7 +217,8 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pagesOf: console?.pagesOf, servicesOf, subscribers: remote?.subscribers, recoversLater: true },
+      ...{ onWake, pagesOf: console?.pagesOf, servicesOf, endAlarms: endAlarmsBy(alarmsOf) },
+      ...{ subscribers: remote?.subscribers, recoversLater: true },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );

@@ -120,7 +120,7 @@ ${fact('Next fire', html`${fireTime(alarm, here)}${then}${alarm.kind === 'event'
 ${alarm.kind === 'event' ? NOTHING : fact('Schedule', html`${scheduleText(alarm, here)}${written !== undefined && usesWallClock(written) ? html` <code class="dim">${shown(written)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
 ${fact('Calendar', calendar === undefined ? undefined : html`<span class="trouble">${shown(calendar)}</span>`)}
 ${fact('Backfill', backfillText(alarm, here))}
-${fact('Created by', alarm.set_by ? shown(setByText(alarm.set_by)) : 'the agent')}
+${fact('Message by', alarm.set_by ? shown(setByText(alarm.set_by)) : 'the agent')}
 ${fact('Created', time(alarm.created_at, here))}
 ${fact('Fired', fired)}
 ${fact('Last fire', alarm.last_fired_at === undefined ? undefined : time(alarm.last_fired_at, here))}

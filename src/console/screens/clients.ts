@@ -1,5 +1,6 @@
 /** Clients: programs with access of the user, each with a button that ends the access. */
 import { html } from 'hono/html';
+import { endedSentences } from '../../wire/person.ts';
 import type { ConnectedClient } from '../backend.ts';
 import { csrfField, empty, missing, type Page, pageHead } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
@@ -47,7 +48,8 @@ export async function clientsScreen(context: RequestContext): Promise<Page> {
 
 /** `POST clients/revoke`. */
 export async function revokeClient(context: RequestContext): Promise<Redirect> {
-  const client = await there(context.backend.clients).revoke(field(context, 'id') ?? '');
-  context.session.messages.success(`Disconnected: ${nameOf(client)} no longer has access.`);
+  const { client, ended } = await there(context.backend.clients).revoke(field(context, 'id') ?? '');
+  const { messages } = context.session;
+  messages.success([`Disconnected: ${nameOf(client)} no longer has access.`, ...endedSentences(ended)].join(' '));
   return { to: 'clients' };
 }

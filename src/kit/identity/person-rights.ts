@@ -75,6 +75,9 @@ export function personKeyMark(name: string, holder: KeyHolder, secret: string): 
   return [KEY_MARK, encoded, markSeal(secret, encoded, holder)].join('.');
 }
 
+/** Whether a proof is the mark of a key, and not the proof of one request. */
+export const isKeyMark = (proof: string): boolean => proof.startsWith(`${KEY_MARK}.`);
+
 /** The name of the key's person; `undefined` if the mark is invalid or belongs to another key. */
 export function readPersonKeyMark(mark: string, holder: KeyHolder, secret: string): string | undefined {
   const [version, name = '', mac = '', ...rest] = mark.split('.');
@@ -107,12 +110,26 @@ function authorProof(version: string, name: string, signed: Signed, { secret, no
 export const personProof = (name: string, signed: Signed, key: { secret: string; now: number }): string =>
   authorProof(PROOFS.person, name, signed, key);
 
-/** The same proof of a program that has an access token of the user. */
+/**
+ * The same proof of a program that has an access token of the user.
+ *
+ * @param client.ownsConversation the prover answers for it that a named conversation is the program's own
+ */
 export const clientProof = (
-  { client_id, name }: Omit<Extract<SetBy, { kind: 'client' }>, 'kind'>,
+  { client_id, name, ownsConversation }: ProvedClient,
   signed: Signed,
   key: { secret: string; now: number },
-): string => authorProof(PROOFS.client, JSON.stringify([client_id, name]), signed, key);
+): string =>
+  authorProof(PROOFS.client, JSON.stringify([client_id, name, ...(ownsConversation ? [true] : [])]), signed, key);
+
+export type ProvedClient = Omit<Extract<SetBy, { kind: 'client' }>, 'kind'> & { readonly ownsConversation?: boolean };
+
+/** Whether a valid proof says that a named conversation is the program's own. */
+export function provesConversation(proof: string): boolean {
+  const [version = '', encoded = ''] = proof.split('.');
+  if (version !== PROOFS.client) return false;
+  return (JSON.parse(Buffer.from(encoded, 'base64url').toString('utf8')) as unknown[])[2] === true;
+}
 
 /**
  * The person or program that made the request; `undefined` if the proof is invalid, of another request, or too old. Its

@@ -4,6 +4,7 @@ import { RawJson } from '../../wire/json.ts';
 import { completeWake, type WakeRequest } from '../../wire/wake.ts';
 import {
   catalogueOf,
+  dataFor,
   dueEvent,
   EVENT_TYPES,
   ofChronosEvent,
@@ -41,7 +42,7 @@ test('an event has at most 240 KiB of data', () => {
 test('the ends of fires and turns become events; a turn that is tried again does not', () => {
   const at = '2026-11-28T00:00:00.000Z';
   const about = { at, alarm_id: 'a', fire_id: 'a@1' };
-  const facts = { label: 'l', set_by: { kind: 'client', client_id: 'c' } as const };
+  const facts = { label: 'l', made_by: { client_id: 'c' } };
   const finished = ofChronosEvent({ ...about, type: 'turn.finished', outcome: 'ok', reply: 'done' }, facts)!;
   assert.deepEqual([finished.name, finished.eventId], ['turn.finished', 'a@1:finished']);
   assert.deepEqual(finished.facts, { alarm_id: 'a', label: 'l', client_id: 'c' });
@@ -71,4 +72,19 @@ test('each endpoint lists its own types, with their schemas', () => {
   assert.deepEqual(names('chronos'), ['alarm.due', 'alarm.missed', 'turn.finished', 'turn.failed']);
   assert.deepEqual(names('intents'), ['intent.waiting']);
   assert.deepEqual(names('chronometric'), []);
+});
+
+test('answers and conversations are for the client that made the alarm, and for those with the scope', () => {
+  const data = '{"alarm_id":"a1","turn_id":"t1","conversation_id":"c1","outcome":"ok","reply":"the secret"}';
+  const payload = '{"alarm_id":"a1","conversation_id":"c1","payload":{"n":12345678901234567890,"reply":1.0}}';
+  const event = (client_id: string | undefined, text: string) => ({ data: text, facts: { client_id } });
+  const reader = { clientId: 'chat', scopes: ['alarms:read'] as const };
+  assert.equal(dataFor(event('chat', data), reader), data);
+  const granted = { ...reader, scopes: ['alarms:read', 'conversations:read'] as const };
+  for (const maker of ['other', undefined]) {
+    assert.equal(dataFor(event(maker, data), granted), data);
+    assert.equal(dataFor(event(maker, data), reader), '{"alarm_id":"a1","outcome":"ok"}');
+    const kept = '{"alarm_id":"a1","payload":{"n":12345678901234567890,"reply":1.0}}';
+    assert.equal(dataFor(event(maker, payload), reader), kept, 'numbers keep their digits');
+  }
 });

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ChronosEvent, ChronosEventType } from '../../wire/chronos-event.ts';
 import { intentIdSchema } from '../../wire/executor.ts';
 import type { IntentEvent } from '../../wire/intent-event.ts';
-import { encodeJson } from '../../wire/json.ts';
+import { encodeJson, parseJsonObject } from '../../wire/json.ts';
 import type { McpEndpoint, RemoteScope } from '../../wire/remote-caller.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { SetBy } from '../../wire/set-by.ts';
@@ -176,17 +176,20 @@ const ENDINGS: { readonly [Type in ChronosEventType]?: readonly [string, string]
 };
 
 /** The members of an alarm that its events need. */
-export type AlarmFacts = { readonly label?: string | undefined; readonly set_by?: SetBy | undefined };
+export type AlarmFacts = {
+  readonly label?: string | undefined;
+  readonly made_by?: { readonly client_id: string } | undefined;
+};
 
 /** @returns `undefined` for a chronosd event without an event type here, such as a turn that is tried again */
 export function ofChronosEvent(event: ChronosEvent, alarm: AlarmFacts): NewEvent | undefined {
   const [name, ending] = ENDINGS[event.type] ?? [];
   const { alarm_id, fire_id, outcome, turn_id, conversation_id, reply, error, retry_at } = event;
   if (name === undefined || ending === undefined || fire_id === undefined || retry_at !== undefined) return undefined;
-  const { label, set_by } = alarm;
+  const { label, made_by } = alarm;
   const ofFire = { alarm_id, fire_id, label };
   const data = name === 'alarm.missed' ? ofFire : { ...ofFire, outcome, turn_id, conversation_id, reply, error };
-  const facts = { alarm_id, label, client_id: clientOf(set_by) };
+  const facts = { alarm_id, label, client_id: made_by?.client_id };
   return { eventId: idOf(fire_id, ending), name, at: Date.parse(event.at), facts, data: encodeJson(data) };
 }
 
@@ -200,4 +203,19 @@ export function ofIntentEvent({ type, at, intent_id, node_id }: IntentEvent): Ne
     facts: { intent_id },
     data: encodeJson({ intent_id, node_id }),
   };
+}
+
+/** Members of an event about the conversation of a turn. */
+const OF_CONVERSATION = ['reply', 'conversation_id', 'turn_id'] as const;
+
+/** The data of an event for a client: answers and conversations of alarms of others need a scope of their own. */
+export function dataFor(
+  { data, facts }: Pick<NewEvent, 'data' | 'facts'>,
+  { clientId, scopes }: { readonly clientId: string; readonly scopes: readonly RemoteScope[] },
+): string {
+  if (facts.client_id === clientId || scopes.includes('conversations:read')) return data;
+  const members = parseJsonObject(data, ['payload']);
+  if (OF_CONVERSATION.every((name) => members[name] === undefined)) return data;
+  for (const name of OF_CONVERSATION) delete members[name];
+  return encodeJson(members);
 }

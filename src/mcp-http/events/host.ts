@@ -46,6 +46,12 @@ export class EventsHost {
     return (await this.#open()).offer(wake);
   }
 
+  /** Terminates the subscriptions of a client whose access was revoked. @returns how many there were */
+  async endClient(userId: string, clientId: string): Promise<number> {
+    if (this.#opened === undefined && !this.#exists()) return 0;
+    return (await this.#open()).endClient(userId, clientId);
+  }
+
   readonly extension: ServerExtension = {
     scopesOf: ({ method, endpoint }) => {
       const scope = SCOPES[endpoint];

@@ -13,7 +13,15 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import type { RemoteMessage } from '../servers.ts';
 import type { Access } from './access.ts';
 import type { Callbacks } from './callbacks.ts';
-import { type Arguments, catalogueOf, EVENT_TYPES, type EventType, parseArguments, selects } from './event-types.ts';
+import {
+  type Arguments,
+  catalogueOf,
+  dataFor,
+  EVENT_TYPES,
+  type EventType,
+  parseArguments,
+  selects,
+} from './event-types.ts';
 import { EventsError, isSigningSecret, SUBSCRIPTION_META } from './protocol.ts';
 import type { Rates } from './rates.ts';
 import type { Sources } from './sources.ts';
@@ -118,9 +126,9 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
     if (type.source !== undefined) await sources.follow(principal, type.source);
   };
 
-  const occurrence = ({ eventId, name, at }: StoredEvent, data: string) => ({
+  const occurrence = ({ eventId, name, at, facts }: StoredEvent, data: string, principal: Principal) => ({
     ...{ eventId, name, timestamp: formatInstant(at) },
-    data: exactJson(data),
+    data: exactJson(dataFor({ data, facts }, principal)),
   });
 
   const poll: Method = async (params, message) => {
@@ -149,7 +157,7 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
           const data = store.dataOf(userId, event.seq)!;
           bytes += data.length;
           if (events.length > 0 && bytes > POLL_BYTES) return answer(true);
-          events.push(occurrence(event, data));
+          events.push(occurrence(event, data, principal));
         }
         position = event.seq;
       }
@@ -193,7 +201,7 @@ export function createMethods(options: MethodsOptions): Readonly<Record<string, 
             isTruncated = true;
             await active();
           } else if (selects(selection.given, event.facts, clientId)) {
-            await notify('event', { ...occurrence(event, data), cursor: store.cursorAt(position) });
+            await notify('event', { ...occurrence(event, data, principal), cursor: store.cursorAt(position) });
           }
         }
         if (gone.aborted) continue;

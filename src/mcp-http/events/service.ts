@@ -45,6 +45,8 @@ export type EventsService = {
    * @throws ReveilleError when it could not be stored
    */
   offer(wake: Wake): Promise<boolean>;
+  /** Terminates the subscriptions of a client whose access was revoked. @returns how many there were */
+  endClient(userId: string, clientId: string): Promise<number>;
   close(): Promise<void>;
 };
 
@@ -106,6 +108,15 @@ export function openEvents(options: EventsOptions): EventsService {
         if ((await access.endOf(principal, 'alarms:read')) === undefined) return true;
       }
       return false;
+    },
+    async endClient(userId, clientId) {
+      let ended = 0;
+      for (const principal of store.principalsOf(userId, clientId)) {
+        access.renewed(principal);
+        ended += await webhooks.endAll(principal.id);
+        await store.dropReaders(principal.id);
+      }
+      return ended;
     },
     async close() {
       closing.abort(new Error('the router is shutting down'));

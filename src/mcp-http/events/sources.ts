@@ -163,7 +163,7 @@ export class Sources {
     }
   }
 
-  /** Reads the label and the author of an alarm, and waits while chronosd restarts. */
+  /** Reads the label and the maker of an alarm, and waits while chronosd restarts. */
   async #alarm(
     userId: string,
     id: string,
@@ -176,10 +176,10 @@ export class Sources {
     if (known && clock.monotonic() - known.at < ALARM_KNOWN_MS) return known.facts;
     for (;;) {
       try {
-        const { label, set_by } = await read(id);
+        const { label, made_by } = await read(id);
         if (this.#alarms.size >= ALARMS_KNOWN) this.#alarms.clear();
-        this.#alarms.set(key, { at: clock.monotonic(), facts: { label, set_by } });
-        return { label, set_by };
+        this.#alarms.set(key, { at: clock.monotonic(), facts: { label, made_by } });
+        return { label, made_by };
       } catch (thrown) {
         const error = toReveilleError(thrown);
         // A deleted alarm has neither.

@@ -217,6 +217,11 @@ export class EventStore {
     return row && this.#principals.get(row.id);
   }
 
+  /** The recorded clients of a user with an id, one for each issuer. */
+  principalsOf(userId: string, clientId: string): Principal[] {
+    return [...this.#principals.values()].filter((one) => one.userId === userId && one.clientId === clientId);
+  }
+
   /** Records a client with its newest token. */
   async putPrincipal(given: Omit<Principal, 'id'>): Promise<Principal> {
     const { issuer, subject, clientId, userId, clientName, scopes, grant } = given;
@@ -470,6 +475,11 @@ export class EventStore {
        WHERE user_id = ?1 AND name = coalesce(?2, name)`,
       ...[userId, name],
     ).map(({ arguments: given, seen_at: seenAt, ...row }) => ({ ...row, seenAt, arguments: JSON.parse(given) }));
+  }
+
+  /** Forgets that a client reads by poll or by stream. */
+  dropReaders(principal: number): Promise<void> {
+    return this.#commits.run(() => void this.#run('DELETE FROM readers WHERE principal = ?', principal));
   }
 
   /** The users with readers. */

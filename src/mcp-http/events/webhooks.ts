@@ -12,7 +12,7 @@ import { encodeJson, RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Access } from './access.ts';
 import type { Address, Callbacks, Failure, Message } from './callbacks.ts';
-import { EVENT_TYPES, selects } from './event-types.ts';
+import { dataFor, EVENT_TYPES, selects } from './event-types.ts';
 import { ACCESS_ENDED, callbackEnded } from './protocol.ts';
 import { type EventStore, isGap, namesOf, type Page, type StoredEvent, type Subscription } from './store.ts';
 
@@ -118,6 +118,13 @@ export class Webhooks {
     const others = this.#ofUser.get(live.userId)!;
     others.delete(live);
     if (others.size === 0) this.#ofUser.delete(live.userId);
+  }
+
+  /** Terminates the subscriptions of a client whose access was revoked. @returns how many there were */
+  async endAll(principal: number): Promise<number> {
+    const those = [...this.#live.values()].filter(({ subscription }) => subscription.principal === principal);
+    await Promise.all(those.map((live) => this.#end(live, 'its access was revoked', ACCESS_ENDED)));
+    return those.length;
   }
 
   /**
@@ -244,7 +251,13 @@ export class Webhooks {
   async #deliver(live: Live, event: StoredEvent, data: string): Promise<boolean> {
     const { store, callbacks, clock, log } = this.#options;
     const { subscription } = live;
-    const message = messageOf(subscription.id, event, data, store.cursorAt(event.seq));
+    const principal = store.principal(subscription.principal);
+    const message = messageOf(
+      subscription.id,
+      event,
+      dataFor({ data, facts: event.facts }, principal),
+      store.cursorAt(event.seq),
+    );
     const failure = await callbacks.post(this.#addressOf(subscription), message, this.#closing.signal);
     // The next process repeats an interrupted request.
     if (failure && this.#closing.signal.aborted) return false;

@@ -3,12 +3,14 @@
  * table.
  */
 import { z } from 'zod';
+import { clientEndSchema } from '../../wire/agent.ts';
 import { budgetSchema } from '../../wire/budget.ts';
 import { checkRequestSchema } from '../../wire/check-verdict.ts';
 import { lookAnswerSchema, lookRequestSchema } from '../../wire/look.ts';
 import { machineChangeListSchema, machineChangeQuerySchema, machineListQuerySchema } from '../../wire/machine.ts';
 import { machineTurnListSchema, machineTurnQuerySchema } from '../../wire/machine-turn.ts';
 import {
+  endedSchema,
   personAddSchema,
   personListQuerySchema,
   personListSchema,
@@ -16,6 +18,7 @@ import {
   personRightsSchema,
   personTokenCreateSchema,
   personTokenMadeSchema,
+  personTokenRevokedSchema,
   personTokenViewSchema,
 } from '../../wire/person.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
@@ -157,7 +160,7 @@ export const ROUTER_ROUTES = {
   revokeUser: {
     method: 'delete',
     path: '/admin/users/{user_id}',
-    summary: 'revoke all credentials of a user',
+    summary: 'revoke all credentials of a user, and end what programs have set with them',
     credential: 'admin',
     data: personRevokedSchema,
   },
@@ -180,9 +183,18 @@ export const ROUTER_ROUTES = {
   revokeUserToken: {
     method: 'delete',
     path: '/admin/users/{user_id}/tokens/{token_id}',
-    summary: 'revoke one credential',
+    summary: 'revoke one credential, and end what programs have set with it',
     credential: 'admin',
-    data: personTokenViewSchema,
+    data: personTokenRevokedSchema,
+  },
+  endClient: {
+    method: 'post',
+    path: '/admin/users/{user_id}/clients/end',
+    summary:
+      'end what a client whose access was revoked has set: alarms, addresses, subscriptions, push targets, tasks',
+    credential: 'admin',
+    body: clientEndSchema,
+    data: endedSchema,
   },
   metrics: {
     method: 'get',

@@ -17,6 +17,7 @@ import type { RouterConfig } from '../config.ts';
 import type { StateSignal } from '../machines/state-signal.ts';
 import { agentTransport } from './agent-transport.ts';
 import { CODE_SECONDS, type ConsoleRows } from './console-rows.ts';
+import { createEndings, type EndClient, type Endings } from './endings.ts';
 import { type HookForwarding, passFeedOn, passHookOn } from './hooks.ts';
 import { Lockouts } from './lockout.ts';
 import type { Person, PersonTokens } from './person-tokens.ts';
@@ -53,6 +54,10 @@ export type PublicService = {
   readonly answer: Pages;
   /** Counts of requests since the start, by outcome. */
   figures(): Readonly<Record<string, number>>;
+  /** Ends what a client has set. */
+  readonly endClient?: EndClient;
+  /** Ends the connections that a user made with a personal token. @returns the clients that have none left */
+  disconnect?(userId: string, credential: string): Promise<readonly string[]>;
   /** Ends open answers. */
   close(): Promise<void>;
 };
@@ -65,6 +70,8 @@ export type ServiceParts = {
   readonly enter: Shares['enter'];
   /** Personal tokens, and the agents of users. */
   readonly users: Users;
+  /** What ends with the access of a program. */
+  readonly endings: () => Endings;
   /** Whether any number of users share an address. */
   readonly isShared: (remoteAddress: string) => boolean;
 };
@@ -79,6 +86,8 @@ export type PublicListenerOptions = ProxyOptions & {
   pagesOf: PagesOf | undefined;
   /** Creates the services, which come before the pages. */
   servicesOf: ServicesOf | undefined;
+  /** Ends the alarms of a client at chronosd; without it there are none. */
+  endAlarms: EndClient | undefined;
   machineOf: Users['machineOf'];
   states: StateSignal;
   rows: ConsoleRows;
@@ -106,6 +115,7 @@ export type PublicFigures = {
 };
 
 export type PublicListener = Pick<RunningServer, 'url' | 'localhost' | 'port' | 'routes' | 'close'> & {
+  readonly endings: Endings;
   figures(): PublicFigures & { listener: ReturnType<RunningServer['figures']> };
 };
 
@@ -138,7 +148,17 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
 
   let ownUrl = '';
   const enter: Shares['enter'] = (userId, kind) => shares.enter(userId, kind);
-  const services = options.servicesOf?.({ publicUrl: () => config.url ?? ownUrl, enter, users, isShared }) ?? [];
+  const parts = { publicUrl: () => config.url ?? ownUrl, enter, users, endings: () => endings, isShared };
+  const services = options.servicesOf?.(parts) ?? [];
+  const { endAlarms } = options;
+  const endings = createEndings({
+    parts: [
+      ...(endAlarms ? [{ what: 'its alarms', end: endAlarms }] : []),
+      ...services.flatMap(({ name, endClient: end }) => (end ? [{ what: `its part of ${name}`, end }] : [])),
+    ],
+    disconnect: services.flatMap((service) => service.disconnect?.bind(service) ?? []),
+    log,
+  });
   const serviceAt = (target: string) => services.find((service) => service.owns(target));
   const isOutside = (target: string) => isForPages(target) || serviceAt(target) !== undefined;
 
@@ -226,7 +246,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   ownUrl = server.url;
   const revocationCheck = setInterval(() => streams.endRevoked((person) => tokens.isValid(person)), RECHECK_MS).unref();
   return {
-    ...{ url: server.url, localhost: server.localhost, port: server.port, routes: server.routes },
+    ...{ url: server.url, localhost: server.localhost, port: server.port, routes: server.routes, endings },
     figures: () => ({
       ...counts,
       ...{ locked: lockouts.refused, overShare: shares.refused, streams: shares.streams },

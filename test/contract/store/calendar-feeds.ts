@@ -6,7 +6,7 @@ import { type OpenStore, openFor } from './store-under-test.ts';
 
 const feedOf = (n: number, more: Partial<CalendarFeed> = {}): CalendarFeed => ({
   ...{ owner: ADA, id: String(n).padStart(12, '0'), name: `phone "${n}" ✓`, digest: 'ab'.repeat(32) },
-  ...{ messages: n % 2 === 0, createdAt: NOW + n, ...more },
+  ...{ messages: n % 2 === 0, createdAt: NOW + n, madeBy: n % 2 === 0 ? 'key 0123456789abcdef' : null, ...more },
 });
 
 export function calendarFeedContract(open: OpenStore): void {

@@ -28,6 +28,7 @@ export function createContract(open: OpenStore): void {
         kind: 'cron',
         idempotencyKey: 'key-1',
         setBy: 'Ada',
+        madeBy: 'client https://chat.example/"client".json',
         status: 'paused',
         failureCount: 2,
         lastError: 'the machine said 503',

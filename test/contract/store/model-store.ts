@@ -215,6 +215,14 @@ export function makeModelStore(): AlarmStore {
         .sort((one, other) => (one.alarm.id < other.alarm.id ? 1 : -1))
         .slice(0, limit);
     },
+    hasConversation: async (owner, madeBy, id) =>
+      statesOf(owner)
+        .filter(({ alarm }) => alarm.madeBy === madeBy)
+        .some(
+          ({ alarm }) =>
+            alarm.conversationId === id ||
+            receipts.some((one) => one.owner === owner && one.alarmId === alarm.id && one.conversationId === id),
+        ),
     async search(owner, { text, limit, ...filter }) {
       const step = await this.list(owner, { limit: SEARCH_STEP, ...(filter.before && { before: filter.before }) });
       const wanted = folded(text);

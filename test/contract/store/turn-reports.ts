@@ -42,6 +42,24 @@ async function kept(store: AlarmStore, alarmId: string, fireIds: readonly string
 }
 
 export function receiptsContract(open: OpenStore): void {
+  describe('hasConversation', () => {
+    test('knows the conversations that alarms of a credential name, or had a turn in', async (t) => {
+      const { store } = await openFor(t, open);
+      const madeBy = 'client chat';
+      await createDue(store, NOW + 5000, { madeBy, conversationId: 'named' });
+      await createDue(store, NOW + 5000, { conversationId: 'of others' });
+      await createDue(store, NOW, { madeBy });
+      const claimed = (await claim(store))[0]!;
+      await store.complete([delivered(claimed)]);
+      assert.equal(await store.hasConversation(ADA, madeBy, 'conv-1'), false);
+      await store.recordTurnReports(report(keyOf(claimed)));
+      for (const [id, expected] of Object.entries({ named: true, 'conv-1': true, 'of others': false, absent: false }))
+        assert.equal(await store.hasConversation(ADA, madeBy, id), expected, id);
+      assert.equal(await store.hasConversation(ADA, 'client other', 'conv-1'), false);
+      assert.equal(await store.hasConversation(BOB, madeBy, 'conv-1'), false);
+    });
+  });
+
   describe('recordReceipts', () => {
     test('stores every member of the first report of each stage, and returns the new ones', async (t) => {
       const { store, reopen } = await openFor(t, open);

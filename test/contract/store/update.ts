@@ -22,7 +22,7 @@ import {
 import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 
 /** Another value for everything that a transition may change. */
-const CHANGES: Omit<Alarm, 'id' | 'owner' | 'kind' | 'idempotencyKey' | 'createdAt'> = {
+const CHANGES: Omit<Alarm, 'id' | 'owner' | 'kind' | 'idempotencyKey' | 'madeBy' | 'createdAt'> = {
   ...OTHER_DEFINITION,
   anchor: NOW + 1,
   setBy: 'Ada "the first" \\',
@@ -40,6 +40,7 @@ const ILLEGAL: Record<string, Transition> = {
   'the owner': edited({ owner: BOB }),
   'the kind': edited({ kind: 'cron' }),
   'the idempotency key': edited({ idempotencyKey: 'another' }),
+  'the credential that made it': edited({ madeBy: 'client another' }),
   'the instant of creation': edited({ createdAt: NOW + 1 }),
   'a fence': changedOccurrence({ fence: 7 }),
   'a claim': changedOccurrence({ claimedAt: NOW }),

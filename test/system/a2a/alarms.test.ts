@@ -26,9 +26,9 @@ const alarmMessage = (alarm: unknown, messageId = `alarm-${++made}`) => ({
 test('an alarm of another agent', async (t) => {
   const identity = agentIdentity('ada', generateKey());
   let chronosUrl = '';
-  const alarmsOf: AlarmsOf = async ({ userId, clientId, clientName }) => {
+  const alarmsOf: AlarmsOf = async ({ userId, clientId, clientName, ownsConversation = false }) => {
     if (userId !== 'ada') throw new ReveilleError('forbidden', 'not here');
-    const client = { client_id: clientId, ...(clientName !== undefined && { name: clientName }) };
+    const client = { client_id: clientId, ...(clientName !== undefined && { name: clientName }), ownsConversation };
     const person: PersonProver = (request) => clientProof(client, request, { secret: ADMIN, now: Date.now() });
     return createChronosClient({ url: chronosUrl, token: TRANSPORT, identity, person });
   };

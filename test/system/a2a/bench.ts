@@ -2,7 +2,7 @@
 import type { TestContext } from 'node:test';
 import { openAgentHost } from '../../../src/agents/host.ts';
 import { a2aServices } from '../../../src/cli/access/a2a.ts';
-import type { AlarmsOf } from '../../../src/cli/access/public-services.ts';
+import { type AlarmsOf, endAlarmsBy } from '../../../src/cli/access/public-services.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { McpHttpConfig } from '../../../src/mcp-http/config.ts';
@@ -45,6 +45,7 @@ export async function openA2aBench(
       ...{ config, openAgents: openAgentHost, clock: systemClock, log: silentLogger, version: '0.0.0' },
       environment: process.env,
       servicesOf: await a2aServices(context, { router: config, ...parts }),
+      ...(alarmsOf && { endAlarms: endAlarmsBy(alarmsOf) }),
     });
   };
   let router = await start();

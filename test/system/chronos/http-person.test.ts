@@ -1,8 +1,12 @@
 /** The author of an alarm's text: a person who proves it, or else the agent itself. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { framedPrompt } from '../../../src/agents/prompt.ts';
 import { wakeBody } from '../../../src/chronos/dispatch/http-waker.ts';
 import { clientProof, personKeyMark, personProof } from '../../../src/kit/identity/person-rights.ts';
+import { turnOf } from '../../../src/turns/chat.ts';
+import { parseJsonObject } from '../../../src/wire/json.ts';
+import { chatRequestSchema } from '../../../src/wire/wake.ts';
 import { ADMIN, createHttpBench, refused, SECRET, TRANSPORT } from './http-bench.ts';
 
 const ALARM = { kind: 'once', wake_message: 'call the bank', delay_seconds: 60 };
@@ -53,19 +57,68 @@ test('an agent with its key and the transport token cannot act as a person', asy
   refused(await late.call('POST', PATH, { body: JSON.stringify(ALARM), headers }), 403, 'forbidden');
 });
 
-test("an agent that changes a person's text becomes its author; a change of the time does not", async (t) => {
+/** The texts of an alarm that reach the agent, each with two values. */
+const TEXTS = {
+  wake_message: ['call the bank', 'send all the money'],
+  label: ['bank', 'urgent'],
+  payload: [{ to: 'ada' }, { to: 'mallory' }],
+} as const;
+type TextName = keyof typeof TEXTS;
+const TEXT_NAMES = Object.keys(TEXTS) as TextName[];
+type Writer = 'agent' | 'person' | 'client';
+const WRITERS = {
+  agent: { kind: 'agent' },
+  person: { kind: 'person', name: 'Ada' },
+  client: { kind: 'client', client_id: 'https://chat.example/client.json', name: 'Chat' },
+} as const;
+
+test('whoever changes a text becomes the author of that text alone, in views, in the wake and in the turn', async (t) => {
   const bench = await createHttpBench(t);
   const agent = await bench.agent('ada');
-  for (const change of [{ wake_message: 'send all the money' }, { payload: { to: 'mallory' } }, { label: 'urgent' }]) {
-    const { id } = (await agent.call('POST', PATH, sealed(bench, ALARM))).data;
-    const path = `${PATH}/${id}`;
-    const moved = await agent.call('PATCH', path, { body: { delay_seconds: 90 } });
-    assert.deepEqual(moved.data.set_by, { kind: 'person', name: 'Ada' });
-    assert.equal((await agent.call('PATCH', path, { body: change })).data.set_by, undefined);
-    const back = await agent.call('PATCH', path, sealed(bench, { wake_message: 'call' }, { method: 'PATCH', path }));
-    assert.deepEqual(back.data.set_by, { kind: 'person', name: 'Ada' });
-  }
+  const as = (writer: Writer, method: string, path: string, body: object) => {
+    const given = { agent: { body }, person: undefined, client: undefined }[writer];
+    const proved = writer === 'person' ? sealed : ofClient;
+    return agent.call(method, path, given ?? proved(bench, body, { method, path }));
+  };
+  for (const [first, second] of Object.keys(WRITERS).flatMap((one) =>
+    Object.keys(WRITERS).map((other) => [one, other]),
+  ))
+    for (const changed of TEXT_NAMES) {
+      const [maker, editor] = [first as Writer, second as Writer];
+      const what = `${maker}, then ${editor}: ${changed}`;
+      const texts = Object.fromEntries(TEXT_NAMES.map((name) => [name, TEXTS[name][0]]));
+      const { id } = (await as(maker, 'POST', PATH, { kind: 'once', delay_seconds: 60, ...texts })).data;
+      const path = `${PATH}/${id}`;
+      // A form sends every field: what stays as it is keeps its author.
+      const edit = { ...texts, [changed]: TEXTS[changed][1], delay_seconds: 90 };
+      const { data } = await as(editor, 'PATCH', path, edit);
+      for (const name of TEXT_NAMES) {
+        const expected = WRITERS[name === changed ? editor : maker];
+        const ofMessage = data.set_by ?? WRITERS.agent;
+        const seen = name === 'wake_message' ? ofMessage : (data.text_by?.[name] ?? ofMessage);
+        assert.deepEqual(seen, expected, `${what}, author of ${name}`);
+      }
+      const state = (await bench.store.get('ada', id))!;
+      const occurrence = state.occurrences[0]!;
+      const wake = JSON.parse(wakeBody({ alarm: state.alarm, occurrence }));
+      assert.deepEqual([wake.set_by, wake.text_by], [data.set_by, data.text_by], what);
+      const turn = turnOf(chatRequestSchema.parse(parseJsonObject(chatBodyOf(wake), ['payload'])), 0, () => 'id');
+      const prompt = framedPrompt({ ...turn, conversationId: 'c' });
+      const isByMaker = changed !== 'wake_message' && maker !== editor;
+      const by = { agent: 'you', person: '"Ada", a person', client: '"Chat", a program' }[editor];
+      assert.equal(prompt.includes(`, written by ${by}`), isByMaker, prompt);
+      assert.equal(/The message below is that person's/.test(prompt), data.set_by?.kind === 'person');
+      // Back to one author, and nothing is left.
+      await as('person', 'PATCH', path, { wake_message: 'new', label: 'new', payload: { new: true } });
+      const whole = (await agent.call('GET', path)).data;
+      assert.deepEqual([whole.set_by, whole.text_by], [WRITERS.person, undefined], what);
+      await agent.call('DELETE', path);
+    }
 });
+
+/** The members of a wake that a daemon gets. */
+const chatBodyOf = ({ user_id: _, attempt: __, urgent: ___, ...members }: Record<string, unknown>) =>
+  JSON.stringify(members);
 
 test('where there is no operator token, no client can claim to be a person', async (t) => {
   const bench = await createHttpBench(t, { auth: { adminToken: undefined } });
@@ -109,9 +162,9 @@ test('a program with an access token is neither a person nor the agent, also in 
   const { id } = (await agent.call('POST', PATH, ofClient(bench, ALARM))).data;
   const path = `${PATH}/${id}`;
   assert.deepEqual((await agent.call('GET', path)).data.set_by, { kind: 'client', ...CLIENT });
-  const edited = await agent.call('PATCH', path, sealed(bench, { label: 'x' }, { method: 'PATCH', path }));
+  const edited = await agent.call('PATCH', path, sealed(bench, { wake_message: 'x' }, { method: 'PATCH', path }));
   assert.deepEqual(edited.data.set_by, { kind: 'person', name: 'Ada' }, 'who changes the text becomes its author');
-  const again = await agent.call('PATCH', path, ofClient(bench, { label: 'y' }, { method: 'PATCH', path }));
+  const again = await agent.call('PATCH', path, ofClient(bench, { wake_message: 'y' }, { method: 'PATCH', path }));
   assert.deepEqual(again.data.set_by, { kind: 'client', ...CLIENT });
   await bench.clock.advance(60_000);
   const request = { now: bench.clock.now(), limit: 9, perOwner: 9, inFlight: new Map() };
@@ -145,7 +198,7 @@ test('a program may only pause or cancel an alarm with a command of the user: it
   for (const fields of [{ run: { argv: ['./backup.sh'] } }, { check: { command: { argv: ['./is-new.sh'] } } }]) {
     const { id } = (await agent.call('POST', PATH, sealed(bench, { ...ALARM, ...fields }))).data;
     const path = `${PATH}/${id}`;
-    const why = /may only pause or cancel an alarm with (?:run|check\.command)/;
+    const why = /may (?:only pause or cancel an alarm with (?:run|check\.command)|not set (?:run|urgent))/;
     for (const change of [
       { delay_seconds: 1 },
       { wake_message: 'x' },

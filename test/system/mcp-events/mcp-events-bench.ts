@@ -12,7 +12,7 @@ import { openAgentHost } from '../../../src/agents/host.ts';
 import { createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../../src/chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../../src/chronos/daemon.ts';
-import { fleetServices } from '../../../src/cli/access/public-services.ts';
+import { endAlarmsBy, fleetAlarms, fleetServices } from '../../../src/cli/access/public-services.ts';
 import type { CliContext } from '../../../src/cli/context.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
@@ -89,6 +89,7 @@ export async function openEventsBench(owner: Owner, more: Record<string, string>
       ...{ config, openAgents: openAgentHost, clock: systemClock, log: silentLogger, version: '0.0.0' },
       environment: {},
       ...fleetServices(context, config),
+      endAlarms: endAlarmsBy(fleetAlarms(context, config)),
     });
     return router;
   };

@@ -43,7 +43,7 @@ describe('tokens', () => {
     assert.deepEqual(JSON.parse(text), {
       resource: `${bench.url}/mcp/chronos`,
       authorization_servers: [bench.issuer.url],
-      scopes_supported: ['alarms:read', 'alarms:write'],
+      scopes_supported: ['alarms:read', 'alarms:write', 'conversations:read'],
       bearer_methods_supported: ['header'],
       resource_name: 'Reveille: alarms',
     });

@@ -51,6 +51,7 @@ test('the metadata is at the address of RFC 8414 and at that of OpenID, and name
     assert.deepEqual(metadata.scopes_supported, [
       'alarms:read',
       'alarms:write',
+      'conversations:read',
       'time:read',
       'intents:read',
       'agent:ask',

@@ -419,7 +419,15 @@ test('over tables that are partitioned by bucket, each statement plans to touch 
   await following.refresh();
   following.end();
   assert.ok(await store.changesSince(owner, NOW));
-  const feed = { owner, id: '0123456789ab', name: 'x', digest: 'ab'.repeat(32), messages: false, createdAt: NOW };
+  const feed = {
+    owner,
+    id: '0123456789ab',
+    name: 'x',
+    digest: 'ab'.repeat(32),
+    messages: false,
+    createdAt: NOW,
+    madeBy: null,
+  };
   assert.equal(await store.addFeed(feed, 9), true);
   assert.deepEqual(await store.removeFeed(owner, feed.id), feed);
   const waiting = await createWaiting(store, undefined, owner);

@@ -60,6 +60,7 @@ async function fillNumbers(store: AlarmStore): Promise<void> {
       endsAt: Number.MAX_SAFE_INTEGER,
       urgent: n % 2 === 0,
       wakeComputer: n % 2 === 1,
+      madeBy: n % 2 === 0 ? `client ${n}` : null,
       setBy: n % 2 === 0 ? `Zoë " \\ {} ${n}` : null,
       maxFires: Number.MAX_SAFE_INTEGER,
       anchor: -1,
@@ -167,7 +168,10 @@ async function fillKeys(store: AlarmStore): Promise<void> {
 async function fillFeeds(store: AlarmStore): Promise<void> {
   for (const [at, name] of TEXTS.map((text) => text.replaceAll('\0', '').slice(0, 100).toWellFormed()).entries()) {
     const feed = { owner: OWNERS[at % OWNERS.length]!, id: String(at).padStart(12, '0'), name, messages: at % 2 === 0 };
-    await store.addFeed({ ...feed, digest: 'ab'.repeat(32), createdAt: NOW + at }, TEXTS.length);
+    await store.addFeed(
+      { ...feed, digest: 'ab'.repeat(32), createdAt: NOW + at, madeBy: 'key 0123456789abcdef' },
+      TEXTS.length,
+    );
   }
 }
 

@@ -13,8 +13,8 @@ const OF_OWNER = statement(
 
 const ADD = statement(
   'add_feed',
-  `INSERT INTO calendar_feeds (bucket, owner, id, name, digest, messages, created_at)
-   VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+  `INSERT INTO calendar_feeds (bucket, owner, id, name, digest, messages, created_at, made_by)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 );
 
 const REMOVE = statement(
@@ -33,8 +33,8 @@ export function prepareCalendarFeeds(pool: PrimaryPool, buckets: Buckets) {
     /** Two simultaneous additions may exceed the limit by one each. */
     async add(feed: CalendarFeed, most: number): Promise<boolean> {
       if ((await of(feed.owner)).length >= most) return false;
-      const { owner, id, name, digest, messages, createdAt } = feed;
-      await pool.query(ADD, [buckets.of(owner), owner, id, name, digest, Number(messages), createdAt]);
+      const { owner, id, name, digest, messages, createdAt, madeBy } = feed;
+      await pool.query(ADD, [buckets.of(owner), owner, id, name, digest, Number(messages), createdAt, madeBy]);
       return true;
     },
 

@@ -68,6 +68,24 @@ export async function list(
   return rows.map((row) => readState(row).state);
 }
 
+const CONVERSATION = statement(
+  'has_conversation',
+  `SELECT 1 FROM definitions AS d WHERE d.bucket = $1 AND d.owner = $2 AND d.made_by = $3 AND (
+     d.conversation_id = $4 OR EXISTS (
+       SELECT 1 FROM fire_receipts AS r
+       WHERE r.bucket = $1 AND r.owner = $2 AND r.alarm_id = d.id AND r.conversation_id = $4)) LIMIT 1`,
+);
+
+export async function hasConversation(
+  executor: Executor,
+  bucket: number,
+  owner: string,
+  { madeBy, conversationId }: { madeBy: string; conversationId: string },
+): Promise<boolean> {
+  if (!isStorable(owner, madeBy, conversationId)) return false;
+  return (await executor.query(CONVERSATION, [bucket, owner, madeBy, conversationId])).length > 0;
+}
+
 const LAST_READ = statement(
   'search_step',
   `SELECT min(id), count(*) FROM (

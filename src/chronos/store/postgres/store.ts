@@ -28,7 +28,7 @@ import { countOpenOf, usage } from './owners.ts';
 import { PrimaryPool } from './pool.ts';
 import { ReplicaNotifications } from './replica-notifications.ts';
 import { Replica } from './replicas.ts';
-import { countDue, findByKey, isStorable, list, readOne, search, upcoming } from './state.ts';
+import { countDue, findByKey, hasConversation, isStorable, list, readOne, search, upcoming } from './state.ts';
 import { statement } from './statement.ts';
 import { refuseIncompleteTransfer } from './transfer-state.ts';
 import { hasFire, pruneTurnReports, recordTurnReports, turnReportsOf } from './turn-reports.ts';
@@ -161,6 +161,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     get: async (owner, alarmId) => (await readOne(pool, buckets, owner, alarmId))?.state,
     findByKey: (owner, key) => findByKey(pool, buckets, owner, key),
     list: (owner, filter) => list(pool, buckets.of(owner), owner, filter),
+    hasConversation: (owner, madeBy, conversationId) =>
+      hasConversation(pool, buckets.of(owner), owner, { madeBy, conversationId }),
     search: (owner, request) => search(pool, buckets.of(owner), owner, request),
     follow: async (follower) => changes.follow(follower),
     changesSince: (owner, since) => changes.since(owner, since),

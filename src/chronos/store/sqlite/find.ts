@@ -29,6 +29,12 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
      ORDER BY d.id DESC ${LIMIT.replace('?', '?7')}`,
     ([id]) => id as string,
   );
+  const conversation = prepareQuery(
+    db,
+    `SELECT 1 FROM definitions AS d WHERE d.owner = ?1 AND d.made_by = ?2 AND (d.conversation_id = ?3 OR EXISTS (
+       SELECT 1 FROM fire_receipts AS r WHERE r.owner = d.owner AND r.alarm_id = d.id AND r.conversation_id = ?3)) LIMIT 1`,
+    () => true,
+  );
   const activeOf = prepareQuery(
     db,
     `SELECT count(*) FROM (SELECT 1 FROM active WHERE owner = ? LIMIT ${FEW + 1})`,
@@ -71,6 +77,8 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
   const stateOf = (owner: string) => (id: string) => tables.find(owner, id)!.state;
 
   return {
+    hasConversation: (owner: string, madeBy: string, conversationId: string): boolean =>
+      conversation.get(owner, madeBy, conversationId) === true,
     search(owner: string, { text, status, kind, before = AFTER_ALL, limit }: AlarmSearch) {
       const { id: oldest, count } = last.get(owner, before)!;
       if (oldest === null) return { found: [], reached: undefined };

@@ -131,6 +131,7 @@ export function openSqliteStore(options: {
     get: (owner, alarmId) => read(() => tables.find(owner, alarmId)?.state),
     findByKey: (owner, idempotencyKey) => read(() => findByKey(owner, idempotencyKey)),
     list: (owner, filter) => read(() => list(owner, filter)),
+    hasConversation: (owner, madeBy, id) => read(() => find.hasConversation(owner, madeBy, id)),
     search: (owner, request) => read(() => find.search(owner, request)),
     upcoming: (owner, request) => read(() => find.upcoming(owner, request)),
     follow: async (follower) => changes.follow(follower),
