@@ -15,7 +15,14 @@ import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.t
 import { TIMELESS_EVENT } from '../../../src/chronos/alarm/hook.ts';
 import { interruptedAttempt, settleInterrupted } from '../../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutClaim } from '../../../src/chronos/store/difference.ts';
-import { distinctEvents, eventBytes, eventRows, type StoredEvent } from '../../../src/chronos/store/event-rows.ts';
+import {
+  distinctEvents,
+  eventBytes,
+  eventRows,
+  KNOWN_EVENTS,
+  type StoredEvent,
+  trimmedBefore,
+} from '../../../src/chronos/store/event-rows.ts';
 import {
   anHourBefore,
   checkIncrease,
@@ -321,6 +328,13 @@ export function makeModelStore(): AlarmStore {
       checkIncrease(increaseOf(before, after), limits, usageOf(owner));
       apply(before, before, after);
       events.push(...rows);
+      const trimmed = trimmedBefore(before, after, fresh);
+      if (trimmed !== undefined) {
+        const ids = events.filter((one) => isOf(owner, alarmId)(one) && one.data === null);
+        const kept = new Set(ids.toSorted((one, other) => other.receivedAt - one.receivedAt).slice(0, KNOWN_EVENTS));
+        const ended = new Set(ids.filter((one) => one.receivedAt < trimmed && !kept.has(one)));
+        events = events.filter((one) => !ended.has(one));
+      }
       return { state: after, fresh: fresh.length };
     },
     async eventsOf(owner, alarmId, { from, to, maxBytes }) {
@@ -329,7 +343,7 @@ export function makeModelStore(): AlarmStore {
         .filter(isOf(owner, alarmId))
         .filter(({ number, data }) => data !== null && number >= from && number <= to)
         .sort((one, other) => one.number - other.number)
-        .map(({ id, receivedAt, data }) => ({ id, receivedAt, data: data! }))
+        .map(({ id, receivedAt, data, cause }) => ({ id, receivedAt, data: data!, ...(cause !== null && { cause }) }))
         .filter((event, index) => {
           bytes += eventBytes(event);
           return index === 0 || bytes <= maxBytes;
