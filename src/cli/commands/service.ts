@@ -105,7 +105,7 @@ export async function nextFire(context: CliContext): Promise<NextFire | undefine
   const next = found?.alarms.find(({ next_fire_at }) => next_fire_at != null);
   return next?.next_fire_at == null ? undefined : { at: next.next_fire_at, text: preview(next) };
 }
-/** Of so many active alarms, those that are due first, the next fire is searched. */
+/** The next fire is searched among so many active alarms that are due first. */
 const SOONEST = 100;
 
 /** Why there is no next fire. */

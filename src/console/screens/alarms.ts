@@ -30,7 +30,7 @@ export function listQueryOf(query: URLSearchParams): URLSearchParams {
 const oneOf = <T extends string>(value: string | undefined, known: readonly T[]): T | undefined =>
   known.find((one) => one === value);
 
-/** Begins the cursors of the alarms that are not active, which follow those that fire next. */
+/** Begins the cursors of the alarms that are not active, which follow the active ones. */
 const REST = 'rest.';
 
 /** The alarms in the order of their next fire, then the ones that are not active, newest first. */

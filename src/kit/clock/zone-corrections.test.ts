@@ -43,7 +43,7 @@ test('every zone has the offsets of the newest database, whatever the database o
       // The zones that an older Node lacks are refused.
       if (!isKnown(zone)) continue;
       compared++;
-      // With every row, also those that the database of this Node has.
+      // With every row, also the rows that the database of this Node has.
       for (const read of [offsetReader(zone), offsetReader(zone, '2025b')])
         if (spans.some(({ from, offsetMs }, at) => !isOffset(read, offsetMs, from, spans[at + 1]?.from)))
           differ.push(zone);

@@ -34,7 +34,7 @@ async function callAs(bench: Bench, agent: Agent, author: Author, method: string
 }
 
 const GIVEN = newHookSecret();
-/** Every way in which an alarm can fire without its owner. */
+/** Each kind of alarm that can fire without its owner. */
 const KINDS = {
   once: { kind: 'once', delay_seconds: 60 },
   cron: { kind: 'cron', cron_expr: '@hourly' },
@@ -111,7 +111,7 @@ test('a series of the user whose message a client wrote is paused too, and a wai
   assert.equal((await callAs(bench, agent, 'person', 'POST', `${path}/resume`)).data.status, 'active');
 });
 
-test('a client ends only itself; an alarm shows the client that made it, whoever edits it', async (t) => {
+test('a client ends only itself; an alarm shows the client that made it, also after an edit by another', async (t) => {
   const bench = await createHttpBench(t);
   const agent = await bench.agent('ada');
   const { id } = (await callAs(bench, agent, 'client', 'POST', PATH, { wake_message: 'x', ...KINDS.cron })).data;

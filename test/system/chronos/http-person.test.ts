@@ -72,7 +72,7 @@ const WRITERS = {
   client: { kind: 'client', client_id: 'https://chat.example/client.json', name: 'Chat' },
 } as const;
 
-test('whoever changes a text becomes the author of that text alone, in views, in the wake and in the turn', async (t) => {
+test('the editor of a text becomes the author of that text alone, in views, in the wake and in the turn', async (t) => {
   const bench = await createHttpBench(t);
   const agent = await bench.agent('ada');
   const as = (writer: Writer, method: string, path: string, body: object) => {

@@ -404,7 +404,7 @@ describe('the screens of the console', () => {
   });
 });
 
-test('the list without filters has the alarms of every status, those that fire next first', async (t) => {
+test('the list without filters has the alarms of every status, the active ones first, in the order of their fires', async (t) => {
   const owner = sharedOwner();
   t.after(() => owner.end());
   const [own, browser] = await Promise.all([startInstallation(owner, saying('Good morning.')), startBrowser(owner)]);
