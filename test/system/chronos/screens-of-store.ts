@@ -65,14 +65,15 @@ export async function screensOf(t: TestContext, { store, clock }: { store: Alarm
   const home = homeAt(join(temporaryFolder(t), 'home'));
   makeHome(home);
   loadOrCreateKey(home.keyFile);
-  const { CHRONOS_TOKEN: transportToken, CHRONOS_AGENT_AUTH_SECRET: principalSecret } = loadOrMakeSecrets(home);
+  const secrets = loadOrMakeSecrets(home);
+  const { CHRONOS_TOKEN: transportToken, CHRONOS_AGENT_AUTH_SECRET: principalSecret } = secrets;
   const server = await startChronosServer({
     ...{ host: '127.0.0.1', port: 0, log: silentLogger, clock: systemClock, ready: async () => ({ ready: true }) },
     service: {
       ...{ store, clock, onDue: () => {} },
       limits: { minIntervalSeconds: 10, maxFailures: 100, maxActiveAlarms: 1000 },
       auth: {
-        ...{ transportToken, adminToken: undefined, wakeToken: undefined, principalSecret },
+        ...{ transportToken, adminToken: secrets.CHRONOS_ADMIN_TOKEN, wakeToken: undefined, principalSecret },
         ...{ principalTtlSeconds: 3600, enrollment: 'tofu' },
       },
     },
@@ -85,13 +86,15 @@ export async function screensOf(t: TestContext, { store, clock }: { store: Alarm
   const env = { REVEILLE_HOME: home.path, MATRIX_USER_ID: owner, TZ: 'Europe/Berlin', EXECUTOR_PORT: '9' };
   const since = formatInstant(clock.now());
   const command = async (...args: string[]) => {
-    const { status, stdout, stderr } = await reveille(home.path, args, { env });
+    // As the agent, because the command's own clock is another one.
+    const { status, stdout, stderr } = await reveille(home.path, args, { env: { ...env, REVEILLE_SPAWN_ID: 'test' } });
     assert.equal(status, 0, stderr);
     return stdout;
   };
 
   const output = { stdout: new PassThrough(), stderr: new PassThrough() };
-  const context = await createContext({ env, ...output } as unknown as CliProcess, {});
+  // The proofs of the console have the time of chronosd.
+  const context = { ...(await createContext({ env, ...output } as unknown as CliProcess, {})), clock };
   const notify = new NotificationChannels({ dir: join(home.path, 'notify'), clock: systemClock });
   atEnd(t, () => notify.close());
   const backend = localBackend(context, 'Ada', { onMachine: () => () => {}, notify });
