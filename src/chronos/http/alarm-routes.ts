@@ -118,20 +118,6 @@ const onMachine = ({ run, check, event }: AlarmCreate | AlarmPatch): string => {
 const isOfClient = (author: string | undefined) => author !== undefined && !isByPerson(author);
 
 /**
- * A program with an access token may wake the agent. It must not run commands or read the user's machine.
- *
- * @throws ReveilleError `forbidden`
- */
-function refuseOfClients(author: string | undefined, asked: AlarmCreate | AlarmPatch): void {
-  const what = isOfClient(author) ? onMachine(asked) : '';
-  if (what === '') return;
-  throw new ReveilleError(
-    'forbidden',
-    `a client with an access token may not set ${what}, which the user's machine would run or read; the user can set it with: reveille alarm set`,
-  );
-}
-
-/**
  * A request may not cause what it must not: the dispatcher would skip the fire. @param isChecked as `runRefusal`
  *
  * @throws ReveilleError `forbidden`
@@ -148,7 +134,7 @@ function refuseNeverRuns(alarm: Alarm): void {
 }
 
 /**
- * Nor may it decide when a command of the user runs: it may only pause or cancel such an alarm.
+ * A program with an access token may not decide when a command of the user runs: it may only pause or cancel such an alarm.
  *
  * @throws ReveilleError `forbidden`
  */
@@ -178,7 +164,6 @@ async function createAlarm(
   const { store, clock, limits, hours, publicUrl, calendars, tryCheck } = service;
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
-  refuseOfClients(author, input);
   await refuseForClient(store, owner, { author, madeBy, ownsConversation }, input, true);
   const { check, run } = input;
   if (check || run) await tryCheck?.({ user_id: owner, check, run, by_person: isByPerson(author) });
@@ -380,7 +365,6 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     const by = authorOfRequest(service, c, caller);
     const { author } = by;
-    refuseOfClients(author, patch);
     await refuseForClient(store, caller.owner, by, patch, false);
     const [check, run] = [patch.check ?? undefined, patch.run ?? undefined];
     if (check || run) await service.tryCheck?.({ user_id: caller.owner, check, run, by_person: isByPerson(author) });
