@@ -156,6 +156,7 @@ const ROUTES: Readonly<Record<string, Way | 'fields' | 'none'>> = {
   createFeed: 'none',
   listFeeds: 'none',
   removeFeed: 'none',
+  endClient: 'none',
   events: 'none',
 };
 
