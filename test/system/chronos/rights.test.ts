@@ -152,6 +152,7 @@ const ROUTES: Readonly<Record<string, Way | 'fields' | 'none'>> = {
   backfillAlarm: ofRoute('backfill', HOURLY),
   redriveAlarm: ofRoute('redrive', LATER, failed),
   listFires: 'none',
+  endClient: 'none',
   getCalendar: 'none',
   createFeed: 'none',
   listFeeds: 'none',
