@@ -86,8 +86,8 @@ function remoteTools(): ReadonlyMap<string, ToolDefinition> {
 }
 
 /**
- * What a remote client sees besides what chronosd keeps from clients. The address of a hook wakes the agent, as only a writing client may. The
- * conversations of others need a scope of their own.
+ * An alarm without what the scopes of a client exclude; chronosd has removed what no client sees. The address of a hook
+ * wakes the agent, as only a writing client may. The conversations of others need a scope of their own.
  */
 function seenAlarm<A extends AlarmView>(view: A, { scopes, clientId }: RemoteCaller): A {
   const { hook, conversation_id, ...alarm } = view;

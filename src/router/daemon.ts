@@ -1,5 +1,4 @@
 /** The router: knows the machine of each user, starts it and delivers its wakes. This file connects the parts. */
-import { dirname, join } from 'node:path';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';
 import { Agent } from '../kit/http/dispatchers.ts';
@@ -59,6 +58,8 @@ export type RouterOptions = {
   sandbox?: Sandbox | undefined;
   /** Paths below hidden folders that a user's machine may read anyway. */
   grantedTo?: (userId: string) => readonly Grant[];
+  /** The file with the secrets of a user for checks of addresses; by default no user has one. */
+  checkSecrets?: (userId: string) => string | undefined;
   onWake?: OnWake;
   /** Where chronosd receives turn reports, instead of the configured address; `undefined` while it is unknown. */
   chronosUrl?: () => string | undefined;
@@ -155,7 +156,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const checks = new Checks({
     ...{ isolation, clock, log, environment: options.environment },
     web: new WebAccess({ clock, allow: config.checkAllow, setting: 'ROUTER_CHECK_ALLOW' }),
-    secretsFile: join(dirname(config.channelFolder), 'check-secrets.json'),
+    secretsOf: options.checkSecrets ?? (() => undefined),
   });
   const looks = new Looks({ registry, isolation, clock, log, environment: options.environment });
   const wakes = new Wakes({

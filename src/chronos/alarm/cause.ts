@@ -7,7 +7,6 @@
  */
 import type { Cause, Causer } from '../../wire/cause.ts';
 import { readCause, storedCause } from '../../wire/cause.ts';
-import { isLookedAt } from '../../wire/look.ts';
 import { isByPerson, readSetBy } from '../../wire/set-by.ts';
 import type { Alarm, Occurrence } from './alarm.ts';
 import { followedBy } from './chain.ts';
@@ -137,10 +136,10 @@ export function runRefusal(
   return `${what} ${whose}, and only ${who} may cause it: ${causeText(causer)}`;
 }
 
-/** Why no event of its source could ever let an alarm fire; `undefined` if one could. */
+/** Why no event of its source or sender could ever let an alarm fire; `undefined` if one could. */
 export function neverRuns(alarm: Alarm): string | undefined {
-  const { event } = optionsOf(alarm);
   const { deadlineMs } = eventRulesOf(alarm);
-  if (alarm.kind !== 'event' || !event || !isLookedAt(event) || deadlineMs !== undefined) return undefined;
-  return runRefusal(alarm, { by: 'source' }, true);
+  // A follower inherits the cause of each fire.
+  if (alarm.kind !== 'event' || deadlineMs !== undefined || followedBy(alarm)) return undefined;
+  return runRefusal(alarm, causeOfEvents(alarm), true);
 }

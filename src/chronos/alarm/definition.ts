@@ -146,7 +146,8 @@ function rightsAfter(before: Alarm, patch: AlarmPatch, author: string | undefine
   const byPerson = isByPerson(author);
   const { run, run_by_person = false, check_state } = optionsOf(before);
   const isOthers = !byPerson && (decidesTime(patch) || decidesCommand(patch));
-  const timed = decidesTime(patch) ? (author ?? null) : timedBy(before);
+  // A person who sets a command wants it to run at the times that the alarm has then.
+  const timed = decidesTime(patch) || (byPerson && patch.run) ? (author ?? null) : timedBy(before);
   const newCheck = patch.check === undefined ? check_state : stateOfNewCheck(patch.check, author);
   const { byPerson: _, ...ofOthers } = newCheck ?? {};
   return {

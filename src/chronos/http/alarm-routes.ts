@@ -127,7 +127,7 @@ export function refuseCause(author: string | undefined, { alarm }: AlarmState, i
   if (refusal !== undefined) throw new ReveilleError('forbidden', refusal);
 }
 
-/** @throws ReveilleError `forbidden` */
+/** @throws ReveilleError `invalid_request` */
 function refuseNeverRuns(alarm: Alarm): void {
   const refusal = neverRuns(alarm);
   if (refusal !== undefined) throw new ReveilleError('invalid_request', `the alarm would never fire: ${refusal}`);

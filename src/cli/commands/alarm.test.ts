@@ -645,3 +645,12 @@ test('status says what active alarms wait for when none has a time', async (t) =
   await own.client.createAlarm({ kind: 'once', wake_message: 'look', delay_seconds: 3600 });
   assert.match((await nextFire())!, /in (1 h|60 min|59 min).* look$/);
 });
+
+test('status finds the next fire behind more alarms that are due for looks than a page has', async (t) => {
+  const own = await startInstallation(t);
+  await own.run('machine', 'put', '--provider', 'process', '--dir', temporaryFolder(t), '--', '/bin/true');
+  const looked = { kind: 'event', wake_message: 'x', event: { source: 'file', path: 'inbox' } } as const;
+  await Promise.all(Array.from({ length: 101 }, () => own.client.createAlarm(looked)));
+  await own.client.createAlarm({ kind: 'once', wake_message: 'look', delay_seconds: 7200 });
+  assert.match(await own.run('status'), /next fire +\d.* look\n/);
+});

@@ -97,21 +97,27 @@ export async function serviceInstall(context: CliContext, flags: { print?: boole
   remarkOnSettings(context);
 }
 
+/** Alarms of one page. A page of large alarms has fewer. */
+const PAGE = 100;
+
 /** The next fire, if chronosd answers and an alarm has one. */
 export async function nextFire(context: CliContext): Promise<NextFire | undefined> {
   const client = orUndefined(() => alarmClient(context));
-  const found = await client?.listAlarms({ sort: 'next', limit: SOONEST }).catch(ignored);
-  // Alarms that wait for events are due for looks at their sources, and may have no next fire.
-  const next = found?.alarms.find(({ next_fire_at }) => next_fire_at != null);
-  return next?.next_fire_at == null ? undefined : { at: next.next_fire_at, text: preview(next) };
+  let cursor: string | undefined;
+  do {
+    const page = await client?.listAlarms({ sort: 'next', limit: PAGE, cursor }).catch(ignored);
+    // Alarms that wait for events are due for looks at their sources, and may have no next fire.
+    const next = page?.alarms.find(({ next_fire_at }) => next_fire_at != null);
+    if (next?.next_fire_at != null) return { at: next.next_fire_at, text: preview(next) };
+    cursor = page?.next_cursor;
+  } while (cursor !== undefined);
+  return undefined;
 }
-/** The next fire is searched among so many active alarms that are due first. */
-const SOONEST = 100;
 
 /** Why there is no next fire. */
 export async function noFireText(context: CliContext): Promise<string> {
   const client = orUndefined(() => alarmClient(context));
-  const active = await client?.listAlarms({ status: 'active', limit: SOONEST }).catch(ignored);
+  const active = await client?.listAlarms({ status: 'active', limit: PAGE }).catch(ignored);
   if (active === undefined) return 'unknown: chronosd does not answer';
   if (active.count === 0) return 'no alarm is active';
   const many = active.next_cursor === undefined ? `${active.count}` : `more than ${active.count}`;

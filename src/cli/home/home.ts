@@ -70,6 +70,8 @@ export function homeAt(configured: string | undefined) {
     path,
     configFile: join(path, 'config.yaml'),
     secretsFile: join(path, 'secrets.json'),
+    /** Secrets of the user for checks of addresses, which only the user writes. */
+    checkSecretsFile: join(path, 'check-secrets.json'),
     /** Exists until the first start has set the welcome alarm. */
     firstStartFile: join(path, 'first-start'),
     executorSecretsFile: join(path, 'executor-secrets.json'),

@@ -214,6 +214,7 @@ async function startOwnRouter(
       environment,
       sandbox: machineSandbox(context, config.isolation),
       grantedTo: (userId) => (userId === identity.owner ? accessGrants(context) : []),
+      checkSecrets: (userId) => (userId === identity.owner ? context.home.checkSecretsFile : undefined),
       version: VERSION,
       clock: context.clock,
       log,

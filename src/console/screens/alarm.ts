@@ -10,7 +10,7 @@ import type { AlarmView } from '../../wire/alarm.ts';
 import { type FieldsWith, fieldOf, OWNER_FIELDS, ordered } from '../../wire/alarm-fields.ts';
 import type { ObjectField } from '../../wire/conditions.ts';
 import { type Fire, type FireState, firesOf, plainError } from '../../wire/fire.ts';
-import { setByText } from '../../wire/set-by.ts';
+import { setByText, type TextAuthor } from '../../wire/set-by.ts';
 import { usageText } from '../../wire/usage.ts';
 import {
   backfillText,
@@ -94,6 +94,9 @@ async function followed(alarms: ChronosClient, { after, event }: AlarmView): Pro
   return found === undefined ? [] : [found];
 }
 
+/** The author of a text that another one than that of the message wrote. */
+const authorOf = (by: TextAuthor | undefined) => by && (by.kind === 'agent' ? 'the agent' : shown(setByText(by)));
+
 function facts(alarm: AlarmView, { backend, here, origin }: RequestContext, nameOf: NameOfAlarm): Html {
   const { cron_expr, rrule, timezone = 'UTC', max_fires, ends_at } = alarm;
   const written = rrule ?? cron_expr;
@@ -120,7 +123,9 @@ ${fact('Next fire', html`${fireTime(alarm, here)}${then}${alarm.kind === 'event'
 ${alarm.kind === 'event' ? NOTHING : fact('Schedule', html`${scheduleText(alarm, here)}${written !== undefined && usesWallClock(written) ? html` <code class="dim">${shown(written)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
 ${fact('Calendar', calendar === undefined ? undefined : html`<span class="trouble">${shown(calendar)}</span>`)}
 ${fact('Backfill', backfillText(alarm, here))}
-${fact('Message by', alarm.set_by ? shown(setByText(alarm.set_by)) : 'the agent')}
+${fact('Message by', authorOf(alarm.set_by ?? { kind: 'agent' }))}
+${fact('Label by', authorOf(alarm.text_by?.label))}
+${fact('Payload by', authorOf(alarm.text_by?.payload))}
 ${fact('Created', time(alarm.created_at, here))}
 ${fact('Fired', fired)}
 ${fact('Last fire', alarm.last_fired_at === undefined ? undefined : time(alarm.last_fired_at, here))}

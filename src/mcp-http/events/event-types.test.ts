@@ -25,6 +25,12 @@ test('a due alarm has the same id for each attempt, and its payload keeps its di
   assert.equal(dueEvent(wake('a.b')).eventId, 'a%2Eb:due', 'no dot, which separates the parts of a signature');
 });
 
+test('a due alarm names the author of each of its texts', () => {
+  const by = { set_by: { kind: 'person', name: 'Ada' }, text_by: { payload: { kind: 'agent' } } } as const;
+  const { set_by, text_by } = JSON.parse(dueEvent(wake('a@1', by)).data) as typeof by;
+  assert.deepEqual({ set_by, text_by }, by);
+});
+
 test('an event has at most 240 KiB of data', () => {
   for (const message of [
     'x'.repeat(256 * 1024),

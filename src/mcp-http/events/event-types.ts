@@ -58,6 +58,7 @@ const payloads = {
     late_because: z.string().optional(),
     conversation_id: z.string().optional(),
     set_by: z.unknown().optional(),
+    text_by: z.unknown().optional(),
     omitted: z.array(z.string()).optional().describe('Members that were too large; read them with alarm_list.'),
   }),
   missed: z.looseObject(ofAlarm),
@@ -149,12 +150,12 @@ function beginningOf(text: string): string {
 
 /** The event `alarm.due` of a wake. Each attempt of a fire gives the same event id. */
 export function dueEvent(wake: Wake): NewEvent {
-  const { alarm_id, fire_id, label, message, payload, scheduled_for, missed_count, set_by } = wake;
+  const { alarm_id, fire_id, label, message, payload, scheduled_for, missed_count, set_by, text_by } = wake;
   const { late_because, conversation_id } = wake;
   const rest = {
     ...{ alarm_id, fire_id, label, scheduled_for: formatInstant(scheduled_for) },
     ...(missed_count > 0 && { missed_count }),
-    ...{ late_because, conversation_id, set_by },
+    ...{ late_because, conversation_id, set_by, text_by },
   };
   const fits = (data: string) => Buffer.byteLength(data) <= DATA_MAX_BYTES;
   let data = encodeJson({ ...rest, message, payload });

@@ -40,8 +40,8 @@ const BUSY_MS = 15_000;
 export type ChecksOptions = CommandParts & {
   isolation: Isolation;
   web: WebAccess;
-  /** The secrets of the person for checks of addresses. */
-  secretsFile: string;
+  /** The file with the secrets of a user for checks of addresses. */
+  secretsOf: (userId: string) => string | undefined;
   clock: Clock;
   log: Logger;
 };
@@ -120,7 +120,7 @@ export class Checks {
     try {
       if (run) await requireProgram(this.#options, machine, run.argv[0]!);
       refused = REFUSALS.check;
-      if (http) this.#options.web.refuse(withSecrets(http, this.#options.secretsFile, by_person).http.url);
+      if (http) this.#options.web.refuse(this.#withSecrets(machine, http, by_person).http.url);
       if (path) await this.#seePath(machine, path.path, undefined);
       if (!command) return;
       if (!by_person) this.#requirePermission(machine, command);
@@ -168,7 +168,7 @@ export class Checks {
       return this.#enter(this.#commands, () => lookByCommand(this.#options, machine, command, wake, signal));
     }
     if (path) return this.#enter(this.#reads, () => this.#seePath(machine, path.path, value));
-    const secret = withSecrets(http!, this.#options.secretsFile, by_person === true);
+    const secret = this.#withSecrets(machine, http!, by_person === true);
     const finding = await this.#enter(this.#reads, () =>
       lookAtAddress(this.#options.web, secret.http, value, signal),
     ).catch((thrown: unknown) => {
@@ -182,6 +182,10 @@ export class Checks {
       reason: secret.hide(finding.reason),
       ...(output !== undefined && { output: secret.hide(output) }),
     };
+  }
+
+  #withSecrets({ userId }: Machine, http: NonNullable<Check['http']>, isByPerson: boolean) {
+    return withSecrets(http, this.#options.secretsOf(userId), isByPerson);
   }
 
   #enter<T>(turnstile: Turnstile, look: () => Promise<T>): Promise<T> {

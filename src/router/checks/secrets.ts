@@ -21,17 +21,19 @@ function readSecrets(file: string): Readonly<Record<string, string>> {
 /**
  * The check with its secrets, and a function that hides them in a text.
  *
- * @param file an object of names and values, which only the person writes
+ * @param file an object of names and values, which only the person writes; `undefined` for a user without one. In a fleet
+ *   the file is the operator's, and a user could send its secrets to any address.
  * @throws NotAllowed for a name that is not in it, and for a check that no person has set
  */
 export function withSecrets(
   check: HttpCheck,
-  file: string,
+  file: string | undefined,
   isByPerson: boolean,
 ): { http: HttpCheck; hide: (text: string) => string } {
   const texts = [check.url, ...Object.values(check.headers ?? {})];
   if (!texts.some((text) => text.search(REFERENCE) !== -1)) return { http: check, hide: (text) => text };
   if (!isByPerson) throw new NotAllowed('only a check that the person set may use secrets');
+  if (file === undefined) throw new NotAllowed('secrets of checks are only those of the user of "reveille up"');
   const secrets = readSecrets(file);
   const used = new Map<string, string>();
   const filled = (text: string, encode: (value: string) => string) =>

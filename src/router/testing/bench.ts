@@ -13,7 +13,7 @@ import { type Logger, silentLogger } from '../../kit/log/log.ts';
 import type { Sandbox } from '../../kit/process/isolation.ts';
 import type { WireError } from '../../wire/errors.ts';
 import { parseRouterConfig } from '../config.ts';
-import { type RunningRouter, startRouter } from '../daemon.ts';
+import { type RouterOptions, type RunningRouter, startRouter } from '../daemon.ts';
 import type { MachineView } from '../machines/machine-schema.ts';
 import type { PagesOf, ServicesOf } from '../public/listener.ts';
 import type { WakeNotice } from '../wake.ts';
@@ -152,7 +152,9 @@ export async function startBench(
     pagesOf,
     servicesOf,
     sandbox,
+    checkSecrets,
   }: {
+    checkSecrets?: RouterOptions['checkSecrets'];
     pagesOf?: PagesOf;
     servicesOf?: ServicesOf;
     sandbox?: Sandbox;
@@ -184,6 +186,7 @@ export async function startBench(
     onWake,
     ...{ pagesOf, servicesOf },
     sandbox,
+    ...(checkSecrets && { checkSecrets }),
   });
   atEnd(t, () => router.close());
   return { ...router, ...clientOf(router.url), notices, dataDir };

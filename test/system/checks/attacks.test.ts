@@ -9,7 +9,7 @@ import { type TestContext, test } from 'node:test';
 import { Undecided } from '../../../src/router/checks/finding.ts';
 import { lookAtPath } from '../../../src/router/checks/path-check.ts';
 import { lookAtFile } from '../../../src/router/looks/file-look.ts';
-import { fixtureMachine } from '../../../src/router/testing/bench.ts';
+import { fixtureMachine, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
 import { commandLines } from '../../support/command-lines.ts';
 import { eventually } from '../../support/eventually.ts';
 import { atEnd } from '../../support/temporary.ts';
@@ -420,5 +420,11 @@ test('a secret of the person is used only by a check of the person, and reaches 
   const closed = { http: { url: `${bench.closed.url}/${query}` } };
   const refused = (await bench.decide(closed, { by_person: true })).verdict!.reason;
   assert.ok(!refused.includes('canary'), refused);
+  // Another user of the router has no secrets: the file is not theirs.
+  await bench.router.put('bob', fixtureMachine(bench.work, undefined));
+  const { json } = await bench.router.send('POST', '/internal/checks', WAKE_TOKEN, {
+    ...{ user_id: 'bob', check, by_person: true },
+  });
+  assert.match(json.error.message, /secrets of checks are only those of the user of "reveille up"/);
   assert.equal(seen.length, 2);
 });

@@ -47,6 +47,7 @@ export async function checksBench(t: TestContext, spec: object = { checks: 'comm
   const router = await startBench(t, {
     sandbox: new Sandbox('auto', { hidden, grantable: [], kept: [], home }, PATH),
     environment: { ...process.env, PATH: `${PATH}:${process.env.PATH}` },
+    checkSecrets: (userId) => (userId === 'alice' ? join(home, 'router', 'check-secrets.json') : undefined),
     settings: { ROUTER_CHECK_ALLOW: new URL(site.url).host, ROUTER_DATA_DIR: join(home, 'router') },
   });
   const machine = fixtureMachine(work, undefined, {}, { MODEL_KEY: SECRET });

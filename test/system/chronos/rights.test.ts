@@ -152,6 +152,7 @@ const ROUTES: Readonly<Record<string, Way | 'fields' | 'none'>> = {
   backfillAlarm: ofRoute('backfill', HOURLY),
   redriveAlarm: ofRoute('redrive', LATER, failed),
   listFires: 'none',
+  endClient: 'none',
   getCalendar: 'none',
   createFeed: 'none',
   listFeeds: 'none',
@@ -280,6 +281,30 @@ test('after an edit of what decides about it, a command of the person is theirs 
     }
   }
   t.diagnostic(`${edits} edits`);
+});
+
+test('a command that a person adds, or sets again, runs at the times of the alarm, or is refused', async (t) => {
+  const bench = await createBench(t);
+  const runsAfter = async (id: string) => {
+    const { status, text } = await bench.calls.person('PATCH', `/v1/alarms/${id}`, COMMAND);
+    assert.equal(status, 200, text);
+    bench.forget();
+    await bench.pass(HOUR);
+    return bench.ran(id) > 0;
+  };
+  for (const who of ['agent', 'maker'] as const) {
+    assert.ok(await runsAfter((await bench.set(who, HOURLY)).id), `a series of ${who}`);
+    // Who made the secret of a sender can send, so the command would never run.
+    const { id } = await bench.set(who, { event: { source: 'webhook' } });
+    const refused = await bench.calls.person('PATCH', `/v1/alarms/${id}`, COMMAND);
+    assert.equal(refused.status, 400, refused.text);
+    const more = { ...COMMAND, event: { source: 'webhook', verify: 'github' } };
+    const renewed = await bench.calls.person('PATCH', `/v1/alarms/${id}`, more);
+    assert.equal(renewed.status, 200, `with a new secret: ${renewed.text}`);
+  }
+  const { id } = await bench.set('person', { ...HOURLY, ...COMMAND });
+  await bench.calls.agent('PATCH', `/v1/alarms/${id}`, { cron_expr: '45 * * * *' });
+  assert.ok(await runsAfter(id), 'after the agent has moved the time');
 });
 
 const SECRETS = {

@@ -11,6 +11,7 @@ import AxeBuilder from '@axe-core/playwright';
 import type { Page } from 'playwright-core';
 import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { reveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { sharedOwner } from '../../support/temporary.ts';
 import { needs } from '../../support/tools.ts';
@@ -423,4 +424,23 @@ test('the list without filters has the alarms of every status, the active ones f
     names.filter((name) => /^(Cancelled|Paused|Later|Sooner)$/.test(name)),
     ['Sooner', 'Later', 'Paused', 'Cancelled'],
   );
+});
+
+test('an alarm names the author of a text that another one than that of the message wrote', async (t) => {
+  const owner = sharedOwner();
+  t.after(() => owner.end());
+  const [own, browser] = await Promise.all([startInstallation(owner, saying('Good morning.')), startBrowser(owner)]);
+  const set = ['alarm', 'set', 'Water the plants', 'in 3 hours', '--payload', '{"n":1}', '--json'];
+  const { id } = JSON.parse(await own.reveille(...set)) as { id: string };
+  // Below an agent, no person is proved.
+  const edit = ['alarm', 'edit', id, '--payload', '{"n":2}'];
+  const { status, stderr } = await reveille(own.home, edit, { env: { REVEILLE_SPAWN_ID: 'x' } });
+  assert.equal(status, 0, stderr);
+  const { page } = await browser.open();
+  await page.goto(await own.address());
+  await page.waitForURL(/\/upcoming$/);
+  await page.goto(page.url().replace(/upcoming$/, `alarms/${id}`));
+  const facts = await page.locator('dl.facts').innerText();
+  assert.match(facts, /Payload by\s+the agent/i);
+  assert.doesNotMatch(facts, /Message by\s+the agent|Label by/i);
 });
