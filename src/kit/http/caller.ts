@@ -158,14 +158,13 @@ export function createCaller(daemon: Daemon) {
     try {
       text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(answer.body);
     } catch (cause) {
-      const message = `${who} answered with bytes that are not UTF-8${ifLost}`;
-      throw new NoAnswer(message, { mayHaveArrived: true, cause });
+      throw new ReveilleError('unavailable', `${who} answered with bytes that are not UTF-8${ifLost}`, { cause });
     }
     try {
       return openEnvelope(text, answer.status, who, retryAfterOf(answer.headers['retry-after']));
     } catch (thrown) {
       // A proxy in between answers 502 or 504 when the daemon's answer is lost.
-      if (thrown instanceof NoEnvelope && thrown.mayHaveArrived)
+      if (thrown instanceof NoEnvelope && thrown.mayHaveArrived && ifLost !== '')
         throw new NoAnswer(`${thrown.message}${ifLost}`, { mayHaveArrived: true, cause: thrown });
       throw thrown instanceof ReveilleError ? explain(thrown) : thrown;
     }

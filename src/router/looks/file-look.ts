@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, lstat, open, readdir, realpath } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { LOOK_EVENTS_MAX, type LookAnswer, SEEN_MAX_BYTES } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -55,7 +55,9 @@ export async function lookAtFile(
 ): Promise<LookAnswer> {
   const { asked, real } = await readablePath(path, folder, isReadable);
   if (real === undefined) {
-    if (seen === undefined) await requireFolder(path, asked);
+    // A file may be created later; a missing folder is most likely misspelled.
+    if (seen === undefined && path.endsWith('/'))
+      throw new NotAllowed(`the folder ${asked} does not exist; create it, or name another path`);
     return compared(asked, undefined, now, seen);
   }
   const opened = await openReadable(real, isReadable);
@@ -66,17 +68,6 @@ export async function lookAtFile(
   } finally {
     await opened.file.close();
   }
-}
-
-/**
- * A file may be created later. A folder that is missing at the first look is most likely misspelled.
- *
- * @throws NotAllowed naming the missing folder
- */
-async function requireFolder(path: string, asked: string): Promise<void> {
-  const folder = path.endsWith('/') ? asked : dirname(asked);
-  const found = await lstat(folder).catch(() => undefined);
-  if (!found) throw new NotAllowed(`the folder ${folder} does not exist; create it, or name another path`);
 }
 
 /** @param reader of what is there; `undefined` where there is nothing */
