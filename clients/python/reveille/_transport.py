@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import urllib.error
 import urllib.parse
@@ -42,6 +43,10 @@ class ReveilleError(Exception):
         self.message = message
         self.retryable = retryable
         self.retry_after = retry_after
+
+
+#: Ends the message of a call that may have changed something although no answer came.
+_LOST: Final = "; it is unknown whether the request was carried out: check that before you send it again"
 
 
 class _KeepsHost(urllib.request.HTTPRedirectHandler):
@@ -113,20 +118,24 @@ class Caller:
                 yield response
         except urllib.error.HTTPError as refusal:
             with refusal:
-                raise self._error_of(refusal) from None
+                raise self._error_of(refusal, request) from None
         except (urllib.error.URLError, OSError, HTTPException) as failure:
             reason = getattr(failure, "reason", failure)
-            message = f"{self._url} did not answer: {reason}"
+            arrived = not isinstance(reason, (ConnectionRefusedError, socket.gaierror))
+            lost = _LOST if arrived and request.get_method() != "GET" else ""
+            message = f"{self._url} did not answer: {reason}{lost}"
             raise ReveilleError("unavailable", message, True) from failure
 
-    def _error_of(self, refusal: urllib.error.HTTPError) -> ReveilleError:
+    def _error_of(self, refusal: urllib.error.HTTPError, request: urllib.request.Request) -> ReveilleError:
         after = refusal.headers.get("retry-after", "")
         retry_after = float(after) if after.isdigit() else None
         try:
             error = decode(refusal.read(ANSWER_BYTES))["error"]
             return ReveilleError(str(error["code"]), str(error["message"]), bool(error["retryable"]), retry_after)
         except (ValueError, KeyError, TypeError, OSError, HTTPException):
-            message = f"{self._url} answered {refusal.code} without a reason"
+            # A proxy answers 502 or 504 when the daemon's answer is lost.
+            lost = _LOST if refusal.code >= 500 and request.get_method() != "GET" else ""
+            message = f"{self._url} answered {refusal.code} without a reason{lost}"
             return ReveilleError("internal", message, refusal.code >= 500, retry_after)
 
     def _call(

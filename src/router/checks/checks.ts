@@ -118,6 +118,11 @@ export class Checks {
     const { http, path, command } = check ?? {};
     let refused: string = REFUSALS.run;
     try {
+      if (run && !by_person && !maySetCommands(machine))
+        throw new NotAllowed(
+          `the agent of ${machine.userId} may not set commands; let the person set it, or register the machine with --agent-checks commands`,
+          { isPermission: true },
+        );
       if (run) await requireProgram(this.#options, machine, run.argv[0]!);
       refused = REFUSALS.check;
       if (http) this.#options.web.refuse(this.#withSecrets(machine, http, by_person).http.url);
@@ -149,7 +154,7 @@ export class Checks {
         `the agent of ${userId} may not name variables in env; let the person set the check, or omit env`,
         { isPermission: true },
       );
-    if ('checks' in spec && spec.checks === 'commands') return;
+    if (maySetCommands({ spec })) return;
     throw new NotAllowed(
       `the agent of ${userId} may not set a command as a check; let the person set it, or register the machine with --agent-checks commands`,
       { isPermission: true },
@@ -209,6 +214,9 @@ function spaceBeside({ message, payload }: Wake): number {
   const taken = utf8Bytes(message) + utf8Bytes(payload?.text ?? '');
   return Math.min(OUTPUT_MAX_BYTES, Math.max(OUTPUT_LEAST_BYTES, ARGUMENT_BYTES - taken));
 }
+
+/** Whether the agent of a machine may set commands, as its registration says. */
+const maySetCommands = ({ spec }: Pick<Machine, 'spec'>) => 'checks' in spec && spec.checks === 'commands';
 
 const keyOf = ({ userId }: Pick<Machine, 'userId'>, { fire_id }: Wake) => `${userId} ${fire_id}`;
 

@@ -322,6 +322,16 @@ test('a command whose program or folder is missing is refused when it is set', a
   assert.equal(await refusal('./job.sh'), undefined);
   assert.equal(await refusal('/bin/sh'), undefined);
   assert.equal(await refusal('sh', '-c', 'exit 1'), undefined);
+  const { status, json } = await bench.router.send('POST', '/internal/checks', WAKE_TOKEN, {
+    ...{ user_id: 'alice', run: { argv: ['sh'] }, by_person: false },
+  });
+  assert.equal(status, 200, JSON.stringify(json));
+  await bench.put({});
+  const ofAgent = await bench.router.send('POST', '/internal/checks', WAKE_TOKEN, {
+    ...{ user_id: 'alice', run: { argv: ['sh'] }, by_person: false },
+  });
+  assert.match(ofAgent.json.error.message, /^run: the agent of alice may not set commands; .*--agent-checks commands/);
+  assert.equal(ofAgent.status, 403);
   rmSync(bench.work, { recursive: true });
   assert.match((await refusal('sh'))!, /^400 run: the machine's folder .* is not an existing folder/);
 });

@@ -3,13 +3,14 @@ import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { PROGRAM, START_LIMIT_MS } from '../../support/cluster/processes.ts';
 import { reveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
-import { temporaryFolder } from '../../support/temporary.ts';
+import { listening, temporaryFolder } from '../../support/temporary.ts';
 import { needs, pythonForClient } from '../../support/tools.ts';
 
 const CLIENT = join(import.meta.dirname, '..', '..', '..', 'clients', 'python');
@@ -75,5 +76,33 @@ test('alarms, a turn and an intent from Python', {
     { step: 'conversations', listed: true },
     { step: 'submitted', intent_id: true },
     { step: 'cancelled intent', status: 'cancelled' },
+  ]);
+});
+
+test('a lost answer to a change says that its outcome is unknown', { skip: needs(['python3']) }, async (t) => {
+  const proxy = await listening(
+    t,
+    createServer((_, response) => void response.writeHead(502).end('<h1>Bad Gateway</h1>')),
+  );
+  const cut = await listening(
+    t,
+    createServer((request) => void request.socket.destroy()),
+  );
+  const script = `
+import sys
+sys.path.insert(0, sys.argv[1])
+from reveille._transport import Caller, ReveilleError
+class Open(Caller):
+    def _proof(self): return {}
+for url in sys.argv[2:]:
+    for method in ("GET", "POST"):
+        try: Open(url, "token")._call(method, "/v1/alarms", **({"body": {}} if method == "POST" else {}))
+        except ReveilleError as error: print(method, "unknown whether" in error.message, flush=True)
+`;
+  const { stdout } = await promisify(execFile)('python3', ['-c', script, CLIENT, proxy, cut, 'http://127.0.0.1:9']);
+  assert.deepEqual(stdout.trim().split('\n'), [
+    ...['GET False', 'POST True', 'GET False', 'POST True'],
+    // Nothing listens there.
+    ...['GET False', 'POST False'],
   ]);
 });
