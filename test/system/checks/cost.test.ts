@@ -23,7 +23,7 @@ function cpuMs(pid: number): number {
 }
 
 test(`${FIRES} checks that say no start nothing and cost little`, {
-  timeout: 240_000,
+  timeout: 280_000,
   skip: process.platform === 'linux' ? needs('bubblewrap') : 'it reads /proc',
 }, async (t) => {
   const site = await startSite(t);
@@ -34,25 +34,29 @@ test(`${FIRES} checks that say no start nothing and cost little`, {
   });
   const client = chronos();
 
-  /** Fires as many alarms together, and returns the cost of one. */
-  async function cost(fires: number, check: object | undefined, outcome: string) {
+  async function setAll(count: number, check: object | undefined, fire_at: string): Promise<string[]> {
     const ids: string[] = [];
-    const fire_at = new Date(Date.now() + 15_000).toISOString();
+    let asked = 0;
     const create = async () => {
-      while (ids.length < fires) {
-        ids.push('');
-        const { id } = await client.createAlarm({
-          kind: 'once',
-          wake_message: 'look',
-          fire_at,
-          ...(check && { check }),
-        });
-        ids.push(id);
-        ids.splice(ids.indexOf(''), 1);
+      while (asked++ < count) {
+        const alarm = { kind: 'once', wake_message: 'look', fire_at, ...(check && { check }) } as const;
+        ids.push((await client.createAlarm(alarm)).id);
       }
     };
     await Promise.all(Array.from({ length: 16 }, create));
-    assert.ok(Date.now() < Date.parse(fire_at), 'all are set before they are due');
+    return ids;
+  }
+
+  /** Fires as many alarms together, and returns the cost of one. */
+  async function cost(fires: number, check: object | undefined, outcome: string) {
+    // On a busy computer, setting them takes longer than the first time allows.
+    let ids: string[];
+    for (let leadMs = 15_000; ; leadMs *= 3) {
+      const due = Date.now() + leadMs;
+      ids = await setAll(fires, check, new Date(due).toISOString());
+      if (Date.now() < due) break;
+      await Promise.all(ids.map((id) => client.cancelAlarm(id)));
+    }
     const before = [cpuMs(pidOf('router')), cpuMs(pidOf('chronosd'))];
     const ended = async () => (await client.listAlarms({ limit: 1, status: 'active' })).alarms.length === 0;
     await eventually('all have fired', ended, 120_000);

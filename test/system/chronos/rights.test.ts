@@ -157,7 +157,6 @@ const ROUTES: Readonly<Record<string, Way | 'fields' | 'none'>> = {
   createFeed: 'none',
   listFeeds: 'none',
   removeFeed: 'none',
-  endClient: 'none',
   events: 'none',
 };
 
