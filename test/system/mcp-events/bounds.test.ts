@@ -29,7 +29,7 @@ const subscriptionOf = (principal: number, n: number, url: string, secret: strin
 
 const event = (eventId: string, label: string, bytes = 2) => ({
   ...{ eventId, name: 'alarm.due', at: 1, facts: { label } },
-  data: JSON.stringify('x'.repeat(bytes - 2)),
+  data: bytes < 8 ? '{}' : JSON.stringify({ a: 'x'.repeat(bytes - 8) }),
 });
 
 /** Counts the queries of deliveries. */
