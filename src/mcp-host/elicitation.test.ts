@@ -162,4 +162,12 @@ test('a word for a secret is not hidden by signs, digits, look-alikes or its dir
       assert.ok('refusal' in form({ [hidden]: { type: 'string' } }), hidden);
   for (const name of ['nights', 'passenger', 'pinned', 'departure', 'stop', 'tokenizer', 'seat_number', 'spin'])
     assert.ok('question' in form({ [name]: { type: 'string' } }), name);
+  for (const name of ['P.I.N.', 'O-T-P', 'p.1.n', 'C.V.C'])
+    for (const text of [`Enter your ${name}`, `${name}, please`]) {
+      assert.ok('refusal' in form({ a: { type: 'string' } }, { message: text }), text);
+      assert.ok('refusal' in form({ a: { type: 'string', description: text } }), text);
+    }
+  assert.ok('refusal' in form({ a: { type: 'string', default: 'type your password' } }));
+  for (const text of ['The U.S. or the E.U.?', 'At 9 a.m., i.e. before noon', '1.2.3', 'a-b-c'])
+    assert.ok('question' in form({ a: { type: 'string', default: text } }, { message: text }), text);
 });

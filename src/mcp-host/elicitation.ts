@@ -49,13 +49,14 @@ const SECRET_NAMES =
   /^(?:my|your|the|user|account|enter)*(?:secret|token|otp|pin|pwd|psw|senha|mfa|twofa|cvv|cvc|ssn)s?$/;
 const LETTERS: Readonly<Record<string, string>> = {
   ...{ 0: 'o', 1: 'i', 3: 'e', 4: 'a', 5: 's', 7: 't', 8: 'b', 9: 'g', '@': 'a', $: 's', '!': 'i', '|': 'i', '€': 'e' },
+  ...{ '§': 's' },
 };
 
 /** The letters of a text, with those for which digits and signs stand. */
 const joined = (text: string): string =>
   inLatin(text.normalize('NFKC'))
     .toLowerCase()
-    .replace(/[01345789@$!|€]/g, (sign) => LETTERS[sign] ?? sign)
+    .replace(/[01345789@$!|€§]/g, (sign) => LETTERS[sign] ?? sign)
     .replace(/[^\p{L}]+/gu, '');
 
 /** Each text as it is written and reversed. */
@@ -63,6 +64,9 @@ const bothWays = (text: string) => [text, [...text].reverse().join('')];
 const hidesPart = (text: string) =>
   bothWays(joined(text)).some((letters) => SECRET_PARTS.some((part) => letters.includes(part)));
 const isSecretName = (text: string) => bothWays(joined(text)).some((letters) => SECRET_NAMES.test(letters));
+/** Letters with a sign after each, as in `P.I.N.`; a name so written in a sentence. */
+const SPELLED = /(?<![\p{L}\p{N}])[\p{L}\p{N}](?:[^\p{L}\p{N}\s][\p{L}\p{N}])+(?![\p{L}\p{N}])/gu;
+const spellsName = (text: string) => [...text.matchAll(SPELLED)].some(([name]) => isSecretName(name));
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 const words = (name: string) => name.replace(/([a-z])([A-Z])/g, '$1 $2').replaceAll('_', ' ');
@@ -113,10 +117,12 @@ function fieldOf(name: string, schema: unknown, required: boolean): unknown {
 /** Whether a text has such a word, as it is written or as it looks to a reader. */
 const names = (secret: RegExp, text: string) => secret.test(text) || secret.test(inLatin(text));
 
-const asksForSecret = ({ name, title, description = '' }: QuestionField) =>
+const asksInText = (text: string) => names(SECRET_MESSAGE, text) || hidesPart(text) || spellsName(text);
+
+/** The default of a text is shown in its field, and may say what to enter. */
+const asksForSecret = ({ name, title, description = '', default: initial = '', kind }: QuestionField) =>
   [name, title].some((text) => names(SECRET_FIELD, words(text)) || isSecretName(text)) ||
-  names(SECRET_MESSAGE, description) ||
-  [name, title, description].some(hidesPart);
+  [name, title, description, kind === 'text' ? String(initial) : ''].some(asksInText);
 
 export type ReadQuestion = { question: QuestionText } | { refusal: string };
 
@@ -133,7 +139,7 @@ function readForm({ message, requestedSchema }: Record<string, unknown>): ReadQu
   const read = questionTextSchema.safeParse({ mode: 'form', message, fields });
   if (!read.success || read.data.mode !== 'form') return { refusal: 'its form is malformed or too long' };
   const { message: text } = read.data;
-  if (hasPassword || names(SECRET_MESSAGE, text) || hidesPart(text) || read.data.fields.some(asksForSecret))
+  if (hasPassword || asksInText(text) || read.data.fields.some(asksForSecret))
     return { refusal: 'it asks for a secret in a form, which a server must not do' };
   return { question: read.data };
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import ICAL from 'ical.js';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { AlarmState } from './alarm.ts';
-import { type CalendarFeedOptions, calendarFeedSteps } from './calendar-feed.ts';
+import { type CalendarFeedOptions, calendarFeed } from './calendar-feed.ts';
 import { seriesOf } from './series.ts';
 import { NOW, setAlarm } from './testing/alarm-state.ts';
 
@@ -15,10 +15,9 @@ function alarm(body: Parameters<typeof setAlarm>[0]): AlarmState {
   const id = `01977777-0000-7000-8000-${String(++made).padStart(12, '0')}`;
   return { alarm: { ...given, id }, occurrences: occurrences.map((one) => ({ ...one, alarmId: id })) };
 }
-function feed(states: readonly AlarmState[], messages = false): string {
+function feed(states: readonly AlarmState[], messages = false): Promise<string> {
   const options: CalendarFeedOptions = { now: NOW, calendars: undefined, messages, owner: 'ada' };
-  const steps = calendarFeedSteps(states, options);
-  for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value;
+  return calendarFeed(states, options, () => Promise.resolve());
 }
 
 /** The events by the independent reader. */
@@ -74,9 +73,9 @@ const SAID = [
 ] as const;
 
 for (const [body, expected] of SAID)
-  test(`${body.label.replace('\n', ' ')} in ${body.timezone ?? 'UTC'} is one event with a rule`, () => {
+  test(`${body.label.replace('\n', ' ')} in ${body.timezone ?? 'UTC'} is one event with a rule`, async () => {
     const state = alarm(body);
-    const { events } = read(feed([state]));
+    const { events } = read(await feed([state]));
     assert.equal(events.length, 1);
     const [event] = events;
     if (expected !== undefined) assert.equal(event!.component.getFirstPropertyValue('rrule')?.toString(), expected);
@@ -88,27 +87,27 @@ for (const [body, expected] of SAID)
     assert.equal(far[0], far[1]);
   });
 
-test('the end of a series is in its rule', () => {
-  const ends = (body: ReturnType<typeof cron> | ReturnType<typeof rule>) => {
+test('the end of a series is in its rule', async () => {
+  const ends = async (body: ReturnType<typeof cron> | ReturnType<typeof rule>) => {
     const state = alarm(body);
-    const { events } = read(feed([state]));
+    const { events } = read(await feed([state]));
     return events.flatMap((event) => occurrences(event, 100)).map(formatInstant);
   };
   const berlin = 'Europe/Berlin';
-  const until = ends(cron('0 9 * * *', berlin, { ends_at: '2026-06-18T07:00:00Z' }));
+  const until = await ends(cron('0 9 * * *', berlin, { ends_at: '2026-06-18T07:00:00Z' }));
   assert.deepEqual(until, ['2026-06-16T07:00:00.000Z', '2026-06-17T07:00:00.000Z', '2026-06-18T07:00:00.000Z']);
-  assert.equal(ends(cron('0 9 * * *', berlin, { max_fires: 4 })).length, 4);
-  assert.equal(ends(cron('0 9 * * *', berlin, { max_fires: 4, ends_at: '2026-06-17T12:00:00Z' })).length, 2);
-  assert.equal(ends(rule('RRULE:FREQ=DAILY;COUNT=5;BYHOUR=9;BYMINUTE=0;BYSECOND=0', berlin)).length, 5);
+  assert.equal((await ends(cron('0 9 * * *', berlin, { max_fires: 4 }))).length, 4);
+  assert.equal((await ends(cron('0 9 * * *', berlin, { max_fires: 4, ends_at: '2026-06-17T12:00:00Z' }))).length, 2);
+  assert.equal((await ends(rule('RRULE:FREQ=DAILY;COUNT=5;BYHOUR=9;BYMINUTE=0;BYSECOND=0', berlin))).length, 5);
   const counted = alarm(rule('RRULE:FREQ=DAILY;COUNT=1000;BYHOUR=9;BYMINUTE=0;BYSECOND=0', berlin));
-  assert.equal(read(feed([counted])).events.length, 50, 'an end that takes work to find is not searched for');
-  const atNoon = ends(rule('RRULE:FREQ=DAILY;UNTIL=20260617T070000Z;BYHOUR=9;BYMINUTE=0;BYSECOND=0', berlin));
+  assert.equal(read(await feed([counted])).events.length, 50, 'an end that takes work to find is not searched for');
+  const atNoon = await ends(rule('RRULE:FREQ=DAILY;UNTIL=20260617T070000Z;BYHOUR=9;BYMINUTE=0;BYSECOND=0', berlin));
   assert.equal(atNoon.length, 2);
-  const dated = ends(rule('RRULE:FREQ=DAILY;UNTIL=20260617;BYHOUR=9;BYMINUTE=0;BYSECOND=0', berlin));
+  const dated = await ends(rule('RRULE:FREQ=DAILY;UNTIL=20260617;BYHOUR=9;BYMINUTE=0;BYSECOND=0', berlin));
   assert.deepEqual(dated, ['2026-06-16T07:00:00.000Z', '2026-06-17T07:00:00.000Z']);
 });
 
-test('any other series has its next fires as single events, bounded', () => {
+test('any other series has its next fires as single events, bounded', async () => {
   const states = [
     cron('*/5 * * * *'),
     cron('@every 90s'),
@@ -118,17 +117,17 @@ test('any other series has its next fires as single events, bounded', () => {
     rule('RRULE:FREQ=DAILY;BYHOUR=9;BYMINUTE=0;BYSECOND=0\nEXDATE:20260618T090000', 'Europe/Berlin'),
   ].map(alarm);
   for (const state of states) {
-    const { events } = read(feed([state]));
+    const { events } = read(await feed([state]));
     assert.ok(events.length > 1 && events.length <= 50, `${state.alarm.label}: ${events.length}`);
     const starts = events.flatMap((event) => occurrences(event, 1));
     assert.deepEqual(starts, following(state, starts.length), state.alarm.label);
     assert.equal(new Set(events.map(({ uid }) => uid)).size, events.length);
   }
   const many = Array.from({ length: 100 }, () => alarm(cron('*/5 * * * *')));
-  assert.equal(read(feed(many)).events.length, 2000);
+  assert.equal(read(await feed(many)).events.length, 2000);
 });
 
-test('an event has a stable name, its changes, and only the label of the alarm', () => {
+test('an event has a stable name, its changes, and only the label of the alarm', async () => {
   const state = alarm({
     ...{
       kind: 'once',
@@ -138,7 +137,7 @@ test('an event has a stable name, its changes, and only the label of the alarm',
     },
     payload: '{"key":"s3cret"}',
   });
-  const text = feed([state]);
+  const text = await feed([state]);
   assert.doesNotMatch(text, /hunter2|s3cret/);
   const [event] = read(text).events;
   assert.equal(event!.summary, 'Call; Bob, \\o/');
@@ -146,19 +145,19 @@ test('an event has a stable name, its changes, and only the label of the alarm',
   assert.equal(event!.sequence, 0);
   assert.equal(event!.startDate.toJSDate().getTime(), NOW + 3_600_000);
   const later = { ...state, alarm: { ...state.alarm, updatedAt: NOW + 60_000 } };
-  const [changed] = read(feed([later])).events;
+  const [changed] = read(await feed([later])).events;
   assert.deepEqual([changed!.uid, changed!.sequence], [event!.uid, 60]);
   assert.equal(String(changed!.component.getFirstPropertyValue('last-modified')), '2026-06-15T08:11:00Z');
 
-  const whole = feed([state], true);
+  const whole = await feed([state], true);
   assert.equal(read(whole).events[0]!.description, 'the password is hunter2\nsecond');
   assert.doesNotMatch(whole, /s3cret/);
   const unnamed = alarm({ kind: 'once', fire_at: IN_AN_HOUR, wake_message: 'secret plan' });
-  assert.equal(read(feed([unnamed])).events[0]!.summary, 'Alarm');
-  assert.equal(read(feed([unnamed], true)).events[0]!.summary, 'secret plan');
+  assert.equal(read(await feed([unnamed])).events[0]!.summary, 'Alarm');
+  assert.equal(read(await feed([unnamed], true)).events[0]!.summary, 'secret plan');
 });
 
-test('lines are folded, texts are escaped, and nothing in a label begins a line of its own', () => {
+test('lines are folded, texts are escaped, and nothing in a label begins a line of its own', async () => {
   const labels = [
     'x'.repeat(200),
     '€'.repeat(200),
@@ -170,7 +169,7 @@ test('lines are folded, texts are escaped, and nothing in a label begins a line 
   const states = labels.map((label) =>
     alarm({ kind: 'once', fire_at: IN_AN_HOUR, wake_message: 'm', label: label.replaceAll('\0', '') }),
   );
-  const text = feed(states);
+  const text = await feed(states);
   for (const line of text.split('\r\n')) assert.ok(Buffer.byteLength(line) <= 75, line);
   assert.equal(text.replaceAll('\r\n', '').match(/[\r\n]/g), null);
   const { events } = read(text);
@@ -181,11 +180,11 @@ test('lines are folded, texts are escaped, and nothing in a label begins a line 
   );
 });
 
-test('no line break of any reader in a label or a message begins a line of its own', () => {
+test('no line break of any reader in a label or a message begins a line of its own', async () => {
   const breaks = ['\r\n', '\n', '\r', '\v', '\f', '\u001c', '\u001d', '\u001e', '\u0085', '\u2028', '\u2029'];
   const given = breaks.map((one) => `a${one}BEGIN:VALARM${one}ATTACH:file:///etc/passwd${one}END:VALARM`);
   const states = given.map((label) => alarm({ kind: 'once', fire_at: IN_AN_HOUR, wake_message: label, label }));
-  const text = feed(states, true);
+  const text = await feed(states, true);
   const lines = text.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/);
   assert.deepEqual(
     lines.filter((line) => /^(?:BEGIN:VALARM|ATTACH)/.test(line)),
@@ -194,8 +193,8 @@ test('no line break of any reader in a label or a message begins a line of its o
   assert.equal(read(text).events.length, given.length);
 });
 
-test('a calendar without alarms is one, and every calendar has what RFC 5545 asks for', () => {
-  for (const text of [feed([]), feed([alarm(cron('0 9 * * *', 'Europe/Berlin'))])]) {
+test('a calendar without alarms is one, and every calendar has what RFC 5545 asks for', async () => {
+  for (const text of [await feed([]), await feed([alarm(cron('0 9 * * *', 'Europe/Berlin'))])]) {
     const { calendar } = read(text);
     assert.equal(calendar.getFirstPropertyValue('version'), '2.0');
     assert.equal(calendar.getFirstPropertyValue('prodid'), '-//Reveille//Upcoming//EN');
@@ -204,7 +203,7 @@ test('a calendar without alarms is one, and every calendar has what RFC 5545 ask
   }
 });
 
-test('an alarm that waits for events has no event', () => {
+test('an alarm that waits for events has no event', async () => {
   const waiting = alarm({ event: { source: 'webhook' }, wake_message: 'm', label: 'x' });
-  assert.equal(read(feed([waiting])).events.length, 0);
+  assert.equal(read(await feed([waiting])).events.length, 0);
 });

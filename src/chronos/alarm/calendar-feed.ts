@@ -215,19 +215,24 @@ function eventsOf(state: AlarmState, options: CalendarFeedOptions): Event[] {
 const STEP = 20;
 
 /**
- * The calendar, in steps.
+ * The text of the calendar. It keeps no alarm, so that its memory is that of its events.
  *
- * @param states active alarms, the next to fire first
+ * @param states active alarms, the next to fire first; one that fires meanwhile may come again
+ * @param pause waits between two steps
  */
-export function* calendarFeedSteps(
-  states: readonly AlarmState[],
+export async function calendarFeed(
+  states: Iterable<AlarmState> | AsyncIterable<AlarmState>,
   options: CalendarFeedOptions,
-): Generator<undefined, string> {
+  pause: () => Promise<unknown>,
+): Promise<string> {
   const texts: string[] = [];
   const zones = new Map<string, { first: number; last: number }>();
+  const seen = new Set<string>();
   let work = 0;
-  for (const state of states) {
+  for await (const state of states) {
     if (texts.length >= MOST_EVENTS) break;
+    if (seen.has(state.alarm.id)) continue;
+    seen.add(state.alarm.id);
     const events = eventsOf(state, options).slice(0, MOST_EVENTS - texts.length);
     for (const { lines, zone, start } of events) {
       texts.push(calendarFile(lines));
@@ -238,12 +243,12 @@ export function* calendarFeedSteps(
     work += 1 + events.length;
     if (work < STEP) continue;
     work = 0;
-    yield;
+    await pause();
   }
   const timezones: string[] = [];
   for (const [zone, { first, last }] of zones) {
     timezones.push(...timezoneLines(zone, first - DAY_MS, last));
-    yield;
+    await pause();
   }
   // A calendar must have a component.
   if (texts.length === 0) timezones.push(...timezoneLines('UTC', options.now, options.now));

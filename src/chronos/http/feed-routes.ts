@@ -8,9 +8,10 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { isByPerson } from '../../wire/set-by.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { calendarFeedSteps } from '../alarm/calendar-feed.ts';
+import { type AlarmState, scheduledOccurrence } from '../alarm/alarm.ts';
+import { calendarFeed } from '../alarm/calendar-feed.ts';
 import { newFeed, readFeedAddress } from '../auth/calendar-feed.ts';
-import type { CalendarFeed } from '../store/store.ts';
+import type { AlarmStore, CalendarFeed } from '../store/store.ts';
 import { RateLimit, trustSince } from './admission.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
@@ -18,6 +19,8 @@ import { authorOfRequest, type ChronosService, callerOf } from './service.ts';
 
 /** Maximum number of alarms in a feed. */
 const MOST_ALARMS = 1_000;
+/** Alarms that one statement reads. */
+const STEP = 64;
 /** Requests per minute of one feed, and of all feeds in this process. */
 const READS = { perMinute: 30, inAll: 1_200 };
 
@@ -28,9 +31,37 @@ const viewOf = ({ id, name, messages, createdAt }: CalendarFeed): CalendarFeedVi
   ...{ id, name, messages, created_at: formatInstant(createdAt) },
 });
 
+/** The alarms of a feed, with no more than a step of them in memory. */
+async function* upcomingOf(store: AlarmStore, owner: string): AsyncGenerator<AlarmState> {
+  let after: { dueAt: number; alarmId: string } | undefined;
+  for (let left = MOST_ALARMS; left > 0; left -= STEP) {
+    const limit = Math.min(STEP, left);
+    const states = await store.upcoming(owner, { limit, ...(after && { after }) });
+    yield* states;
+    const last = states.at(-1);
+    if (last === undefined || states.length < limit) return;
+    after = { dueAt: scheduledOccurrence(last)!.dueAt!, alarmId: last.alarm.id };
+  }
+}
+
 export function feedRoutes(app: HttpApp, service: ChronosService): void {
   const { store, clock, calendars } = service;
   let reads: RateLimit | undefined;
+  /** The calendars that are being written, by feed: requests at the same time share one. */
+  const begun = new Map<string, Promise<{ text: string; etag: string }>>();
+
+  async function write({ owner, messages }: CalendarFeed, now: number) {
+    const text = await calendarFeed(upcomingOf(store, owner), { now, calendars, messages, owner }, () => nextTurn());
+    return { text, etag: `"${createHash('sha256').update(text).digest('base64url')}"` };
+  }
+
+  function calendarOf(feed: CalendarFeed, now: number) {
+    const known = begun.get(feed.id);
+    if (known) return known;
+    const writing = write(feed, now).finally(() => begun.delete(feed.id));
+    begun.set(feed.id, writing);
+    return writing;
+  }
 
   /** The feed of an address. */
   async function named(address: string): Promise<CalendarFeed> {
@@ -49,13 +80,7 @@ export function feedRoutes(app: HttpApp, service: ChronosService): void {
       throw new ReveilleError('rate_limited', 'this calendar is read too often; wait for the time in Retry-After', {
         retryAfterSeconds: refused.waitSeconds,
       });
-    const { owner, messages } = feed;
-    const states = await store.upcoming(owner, { limit: MOST_ALARMS });
-    const steps = calendarFeedSteps(states, { now, calendars, messages, owner });
-    let step = steps.next();
-    for (; !step.done; step = steps.next()) await nextTurn();
-    const text = step.value;
-    const etag = `"${createHash('sha256').update(text).digest('base64url')}"`;
+    const { text, etag } = await calendarOf(feed, now);
     const headers = { etag, 'cache-control': 'private, max-age=300' };
     const known = (c.req.header('if-none-match') ?? '').split(',').map((one) => one.trim().replace(/^W\//, ''));
     if (known.includes(etag) || known.includes('*')) return c.body(null, 304, headers);

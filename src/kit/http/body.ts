@@ -58,6 +58,7 @@ type Unproved = { bytes: number; readonly reading: AbortController; isComplete: 
 export class BodyReader {
   readonly #limits: UnprovedLimits;
   readonly #clock: Clock;
+  /** In the order of their beginning. */
   readonly #open = new Set<Unproved>();
   #bytes = 0;
 
@@ -92,7 +93,7 @@ export class BodyReader {
     const onBytes = (bytes: number) => {
       body.bytes += bytes;
       this.#bytes += bytes;
-      while (this.#bytes > this.#limits.unprovedBytes && this.#endLargest());
+      while (this.#bytes > this.#limits.unprovedBytes && this.#endOldest());
     };
     try {
       return await readBounded(incoming, limitBytes, { onBytes, ended: body.reading.signal });
@@ -105,16 +106,20 @@ export class BodyReader {
     }
   }
 
-  /** Ends the largest incomplete body: most senders of events send small ones. False if all are complete. */
-  #endLargest(): boolean {
-    let largest: Unproved | undefined;
-    for (const body of this.#open) if (!body.isComplete && body.bytes > (largest?.bytes ?? 0)) largest = body;
-    if (!largest) return false;
-    this.#bytes -= largest.bytes;
-    largest.bytes = 0;
-    largest.isComplete = true;
-    largest.reading.abort(overBudget());
-    return true;
+  /**
+   * Ends the incomplete body that began first: senders of events send theirs at once, and one who holds places sends
+   * slowly. The largest would often be an event's. False if all are complete.
+   */
+  #endOldest(): boolean {
+    for (const body of this.#open) {
+      if (body.isComplete || body.bytes === 0) continue;
+      this.#bytes -= body.bytes;
+      body.bytes = 0;
+      body.isComplete = true;
+      body.reading.abort(overBudget());
+      return true;
+    }
+    return false;
   }
 }
 

@@ -249,17 +249,17 @@ test('a body over the limit gets 413, announced or streamed; a body at the limit
 const headOf = (bytes: number, token = '') =>
   `POST /size HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${token}Content-Length: ${bytes}\r\n\r\n`;
 
-test('bodies of unproved senders have a budget: its largest incomplete body is refused, and no other', async (t) => {
+test('bodies of unproved senders have a budget: its oldest incomplete body is refused, and no other', async (t) => {
   const server = await started(t, { limits: { unprovedBytes: 100_000 } });
-  const largest = await rawSocket(t, server);
-  largest.write(headOf(200_000) + 'x'.repeat(60_000));
-  await eventually('the first body is read', () => server.figures().unprovedBytes === 60_000);
-  const second = await rawSocket(t, server);
-  second.write(headOf(50_000) + 'x'.repeat(45_000));
-  await largest.gone;
-  assert.match(largest.received(), /^HTTP\/1\.1 503 [\s\S]*retry-after: 1\r\n/i);
-  second.write('x'.repeat(5000));
-  await eventually('the smaller body is answered', () => second.received().includes('{"bytes":50000}'));
+  const slow = await rawSocket(t, server);
+  slow.write(headOf(200_000) + 'x'.repeat(45_000));
+  await eventually('the first body is read', () => server.figures().unprovedBytes === 45_000);
+  const event = await rawSocket(t, server);
+  event.write(headOf(70_000) + 'x'.repeat(60_000));
+  await slow.gone;
+  assert.match(slow.received(), /^HTTP\/1\.1 503 [\s\S]*retry-after: 1\r\n/i);
+  event.write('x'.repeat(10_000));
+  await eventually('the larger body that began later is answered', () => event.received().includes('{"bytes":70000}'));
   await eventually('answered bodies leave the budget', () => server.figures().unprovedBytes === 0);
 });
 
