@@ -376,3 +376,17 @@ test('each fire records who caused it', async (t) => {
     undefined,
   ]);
 });
+
+test('a fire keeps who decided when it fires, also after the person edits that before its turn has ended', async (t) => {
+  const bench = await createBench(t);
+  for (const who of ['agent', 'maker', 'person'] as const) {
+    const first = await bench.set(who, HOURLY);
+    const { id } = await bench.set('person', { after: { alarm: first.id, on: 'any' }, ...COMMAND });
+    await bench.pass(HOUR);
+    const edited = await bench.calls.person('PATCH', `/v1/alarms/${first.id}`, { cron_expr: '45 3 1 1 *' });
+    assert.equal(edited.status, 200, edited.text);
+    await bench.finish(first.id);
+    await bench.pass(MINUTE);
+    assert.equal(bench.ran(id) > 0, who === 'person', who);
+  }
+});
