@@ -10,7 +10,7 @@ import type { AlarmView } from '../../wire/alarm.ts';
 import { type FieldsWith, fieldOf, OWNER_FIELDS, ordered } from '../../wire/alarm-fields.ts';
 import type { ObjectField } from '../../wire/conditions.ts';
 import { type Fire, type FireState, firesOf, plainError } from '../../wire/fire.ts';
-import { setByText } from '../../wire/set-by.ts';
+import { setByText, type TextAuthor } from '../../wire/set-by.ts';
 import { usageText } from '../../wire/usage.ts';
 import {
   backfillText,
@@ -94,6 +94,8 @@ async function followed(alarms: ChronosClient, { after, event }: AlarmView): Pro
   return found === undefined ? [] : [found];
 }
 
+const authorText = (author: TextAuthor): Html => shown(author.kind === 'agent' ? 'the agent' : setByText(author));
+
 function facts(alarm: AlarmView, { backend, here, origin }: RequestContext, nameOf: NameOfAlarm): Html {
   const { cron_expr, rrule, timezone = 'UTC', max_fires, ends_at } = alarm;
   const written = rrule ?? cron_expr;
@@ -115,12 +117,15 @@ function facts(alarm: AlarmView, { backend, here, origin }: RequestContext, name
         ? String(alarm.fire_count)
         : undefined;
   const calendar = unusedCalendar(alarm);
+  const { label, payload } = alarm.text_by ?? {};
   return html`<dl class="facts">
 ${fact('Next fire', html`${fireTime(alarm, here)}${then}${alarm.kind === 'event' && next !== undefined ? `, ${whyItFires(alarm)}` : NOTHING}`)}
 ${alarm.kind === 'event' ? NOTHING : fact('Schedule', html`${scheduleText(alarm, here)}${written !== undefined && usesWallClock(written) ? html` <code class="dim">${shown(written)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
 ${fact('Calendar', calendar === undefined ? undefined : html`<span class="trouble">${shown(calendar)}</span>`)}
 ${fact('Backfill', backfillText(alarm, here))}
-${fact('Message by', alarm.set_by ? shown(setByText(alarm.set_by)) : 'the agent')}
+${fact('Message by', alarm.set_by ? authorText(alarm.set_by) : 'the agent')}
+${fact('Label by', label && authorText(label))}
+${fact('Payload by', payload && authorText(payload))}
 ${fact('Created', time(alarm.created_at, here))}
 ${fact('Fired', fired)}
 ${fact('Last fire', alarm.last_fired_at === undefined ? undefined : time(alarm.last_fired_at, here))}
