@@ -390,3 +390,16 @@ test('a fire keeps who decided when it fires, also after the person edits that b
     assert.equal(bench.ran(id) > 0, who === 'person', who);
   }
 });
+
+test('a repeated report of a turn that had ended before causes no command', async (t) => {
+  const bench = await createBench(t);
+  const first = await bench.set('person', HOURLY);
+  await bench.calls.person('POST', `/v1/alarms/${first.id}/trigger`);
+  await bench.pass(MINUTE);
+  await bench.finish(first.id);
+  await bench.pass(MINUTE);
+  const { id } = await bench.set('person', { after: { alarm: first.id, on: 'any' }, ...COMMAND });
+  await bench.finish(first.id);
+  await bench.pass(MINUTE);
+  assert.equal(bench.ran(id), 0);
+});
