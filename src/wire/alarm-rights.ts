@@ -14,7 +14,7 @@ export type Decision = 'nothing' | 'time' | 'command' | 'both';
 /**
  * - `shown`: as it is.
  * - `no_headers`: of a check, names of headers without values, and no credentials in the address.
- * - `no_query`: the same, and the address without its query.
+ * - `no_query`: the same, the address without its query, and a command without its arguments.
  * - `no_secret_address`: unless it is of the reader's own making, an address that contains a secret is absent.
  * - `program`: of a command, the program without its arguments.
  * - `no_arguments`: of an event, the server without the arguments for it.

@@ -9,7 +9,7 @@ import type { Cause, Causer } from '../../wire/cause.ts';
 import { readCause, storedCause } from '../../wire/cause.ts';
 import { isByPerson, readSetBy } from '../../wire/set-by.ts';
 import type { Alarm, Occurrence } from './alarm.ts';
-import { followedBy } from './chain.ts';
+import { followedBy, followersOf } from './chain.ts';
 import { eventRulesOf, isEventFire } from './events.ts';
 import { hookSchemeOf } from './hook.ts';
 import { optionsOf } from './options.ts';
@@ -68,7 +68,7 @@ export function causeOfEvents(alarm: Pick<Alarm, 'kind' | 'options' | 'setBy'>):
  * Who causes a fire.
  *
  * @param events that it carries; omitted where they were not read
- * @returns `undefined`: the clock of the alarm, by {@link timedBy}
+ * @returns `undefined`: the clock of an alarm without followers, by {@link timedBy}
  */
 export function causeOf(
   alarm: Alarm,
@@ -76,7 +76,11 @@ export function causeOf(
   events?: readonly { readonly cause?: string | undefined }[],
 ): Cause | undefined {
   const own = occurrence.cause === null ? undefined : readCause(occurrence.cause);
-  if (!isEventFire(alarm, occurrence)) return own ?? (alarm.kind === 'event' ? clockOf(alarm) : undefined);
+  if (!isEventFire(alarm, occurrence)) {
+    // Its followers learn of it when its turn has ended: until then, another one may have decided when it fires.
+    const isKept = alarm.kind === 'event' || followersOf(alarm).length > 0;
+    return own ?? (isKept ? clockOf(alarm) : undefined);
+  }
   const stored = events?.[0]?.cause;
   const ofEvents = stored === undefined ? causeOfEvents(alarm) : readCause(stored);
   return own ? lesserCause(own, ofEvents) : ofEvents;

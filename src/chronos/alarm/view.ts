@@ -104,7 +104,12 @@ function shownUrl(text: string, keepsQuery: boolean): string {
   return url.href === new URL(text).href ? text : url.href;
 }
 
+/** The program of a command without its arguments. */
+const programOf = ([program, ...more]: readonly string[]): string[] => [program!, ...(more.length > 0 ? [HIDDEN] : [])];
+
 function shownCheck(check: Check | undefined, keepsQuery: boolean): Check | undefined {
+  if (check?.command && !keepsQuery)
+    return { ...check, command: { ...check.command, argv: programOf(check.command.argv) } };
   if (check?.http === undefined) return check;
   const { headers, url, ...rest } = check.http;
   const names = headers && Object.fromEntries(Object.keys(headers).map((name) => [name, HIDDEN]));
@@ -122,10 +127,7 @@ const SIGHTS: Readonly<Record<Sight, (value: unknown, alarm: Alarm, reader: stri
   },
   no_secret_address: (value, alarm, reader) =>
     (value as HookView).verify !== 'path' || optionsOf(alarm).hook_by === authorOption(reader) ? value : null,
-  program: (value) => {
-    const { argv, ...rest } = value as Run;
-    return { ...rest, argv: [argv[0], ...(argv.length > 1 ? [HIDDEN] : [])] };
-  },
+  program: (value) => ({ ...(value as Run), argv: programOf((value as Run).argv) }),
   no_arguments(value) {
     const event = value as EventSource;
     return event.source === 'mcp' && event.arguments ? { ...event, arguments: { hidden: true } } : event;

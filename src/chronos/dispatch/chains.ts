@@ -101,7 +101,9 @@ async function notify(sink: EventSink, followed: AlarmState, id: string, { end, 
   const { owner } = followed.alarm;
   const follower = await sink.store.get(owner, id);
   if (!follower || !isOpen(follower) || followedBy(follower.alarm)?.id !== followed.alarm.id) return;
-  const event = end && eventOfEnd(followed.alarm, end);
+  // What had ended before it followed: a machine may report that again at any time.
+  const isEarlier = end !== undefined && end.at < follower.alarm.anchor;
+  const event = end && !isEarlier ? eventOfEnd(followed.alarm, end) : undefined;
   const events = end && event && concerns(follower.alarm, end, event) ? [event] : [];
   try {
     if (events.length > 0) await recordAlarmEvents(sink, owner, id, events);

@@ -394,8 +394,10 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
           hook_by,
         } = optionsOf(alarm);
         const undone = editAlarm(state, { event, after } as AlarmPatch, now, { ...limits, author }, calendars);
-        const rights = { run_by_person, check_state, timed_by, hook_secret, hook_by };
-        const options = encodeOptions({ ...optionsOf(undone.alarm), ...rights });
+        // What else the edit has changed stays: then, what it took away does not come back.
+        const isChainOnly = Object.keys(patch).every((name) => name === 'event' || name === 'after');
+        const rights = isChainOnly ? { run_by_person, check_state, timed_by } : {};
+        const options = encodeOptions({ ...optionsOf(undone.alarm), ...rights, hook_secret, hook_by });
         return { ...undone, alarm: { ...undone.alarm, options } };
       };
     const edit = patch.event ? await withLookOfEdit(c, caller, drafted) : drafted;

@@ -60,8 +60,8 @@ export async function refuseForClient(
     throw forbidden('follow an alarm that it did not make', 'name an alarm of its own in after');
 }
 
-/** The texts of an alarm that instruct the agent. */
-const TEXTS = ['wake_message', 'payload'] as const;
+/** What brings text to the agent: texts of an alarm, and where others come from. */
+const TEXTS = ['label', 'wake_message', 'payload', 'check', 'event'] as const;
 
 const isSet = (alarm: Alarm, name: OwnerField): boolean => {
   const value = isOption(name) ? optionsOf(alarm)[name] : alarm[memberOf(name) as keyof Alarm];
@@ -81,5 +81,8 @@ export function refuseTextByClient({ madeBy }: Pick<Author, 'madeBy'>, alarm: Al
     (name) => isSet(alarm, name) && (!isForClients(name) || name === 'conversation_id'),
   );
   if (rights.length > 0)
-    throw forbidden(`change the message of an alarm of others with ${rights.join(' and ')}`, 'set a new alarm');
+    throw forbidden(
+      `change what the agent reads of an alarm of others with ${rights.join(' and ')}`,
+      'set a new alarm',
+    );
 }

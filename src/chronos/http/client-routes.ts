@@ -7,8 +7,10 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { isByClient, isByPerson, madeByClient } from '../../wire/set-by.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Alarm, AlarmState } from '../alarm/alarm.ts';
+import { timedBy } from '../alarm/cause.ts';
 import { hookViewOf, newHookSecret } from '../alarm/hook.ts';
 import { endAccess } from '../alarm/lifecycle.ts';
+import { optionsOf } from '../alarm/options.ts';
 import { authorsOf } from '../alarm/text-authors.ts';
 import type { AlarmStore } from '../store/store.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
@@ -37,11 +39,21 @@ export async function* openAlarms(
   }
 }
 
-/** Whether a program made an alarm, or wrote a text of it. */
+/**
+ * Whether a program made an alarm, wrote a text of it, decides when it fires, made the secret of its senders, or set its
+ * check.
+ */
 export const isOf = (clientId: string) => {
   const credential = madeByClient(clientId);
-  return (alarm: Alarm) =>
-    alarm.madeBy === credential || authorsOf(alarm).some((author) => isByClient(author, clientId));
+  return (alarm: Alarm) => {
+    const { hook_by, check_state } = optionsOf(alarm);
+    const authors = [...authorsOf(alarm), timedBy(alarm), hook_by];
+    return (
+      alarm.madeBy === credential ||
+      check_state?.byClient === clientId ||
+      authors.some((author) => isByClient(author, clientId))
+    );
+  };
 };
 
 /** Pauses the alarms that fit, and ends their addresses. */

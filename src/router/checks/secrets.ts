@@ -48,6 +48,9 @@ export function withSecrets(
     Object.fromEntries(Object.entries(check.headers).map(([name, text]) => [name, filled(text, (value) => value)]));
   const http = { ...check, url: filled(check.url, encodeURIComponent), ...(headers && { headers }) };
   const hide = (text: string) =>
-    [...used].reduce((shown, [value, name]) => shown.replaceAll(value, `\${${name}}`), text);
+    // The longest first: one secret may be a part of another.
+    [...used]
+      .sort(([one], [other]) => other.length - one.length)
+      .reduce((shown, [value, name]) => shown.replaceAll(value, `\${${name}}`), text);
   return { http, hide };
 }

@@ -1,8 +1,11 @@
 /** Attacks by chains: circles, floods of followers, and alarms of others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { timedBy } from '../../../src/chronos/alarm/cause.ts';
 import { followedBy } from '../../../src/chronos/alarm/chain.ts';
-import { createHttpBench } from './http-bench.ts';
+import { encodeOptions, optionsOf } from '../../../src/chronos/alarm/options.ts';
+import { personProof } from '../../../src/kit/identity/person-rights.ts';
+import { ADMIN, createHttpBench } from './http-bench.ts';
 
 const after = (alarm: string) => ({ kind: 'event', delay_seconds: undefined, after: { alarm } });
 
@@ -53,4 +56,55 @@ test('edits at the same time make no circle', async (t) => {
     attacks++;
   }
   t.diagnostic(`${attacks} attacks`);
+});
+
+test('a refused circle gives a command of the agent no rights of the person', async (t) => {
+  let circle: ((id: string) => Promise<unknown>) | undefined;
+  const bench = await createHttpBench(t, {
+    storeAround: (store) => ({
+      ...store,
+      async update(...given) {
+        const state = await store.update(...given);
+        const other = circle;
+        circle = undefined;
+        await other?.(given[1]);
+        return state;
+      },
+    }),
+  });
+  const ada = await bench.agent('ada');
+  const person = async (path: string, body: object) => {
+    const text = JSON.stringify(body);
+    const signed = { method: 'POST', path, body: text };
+    const proof = personProof('Ada', signed, { secret: ADMIN, now: bench.clock.now() });
+    const answer = await ada.call('POST', path, { body: text, headers: { 'x-chronos-person': proof } });
+    assert.equal(answer.status, 200, answer.text);
+    return answer.data.id;
+  };
+  const event = { source: 'webhook' };
+  const edits = [
+    [{ run: { argv: ['evil.sh'] } }, false],
+    [{ wake_message: 'evil' }, false],
+    [{ check: { command: { argv: ['evil.sh'] } } }, false],
+    [{}, true],
+  ] as const;
+  for (const [more, isStillOfPerson] of edits) {
+    const first = await person('/v1/alarms', { wake_message: 'x', event });
+    const check = { command: { argv: ['./is-new.sh'] } };
+    const id = await person('/v1/alarms', { wake_message: 'x', event, check, run: { argv: ['./backup.sh'] } });
+    // Another replica closes the circle after this one has looked for it.
+    circle = () =>
+      bench.store.update('ada', first, ({ alarm, occurrences }) => {
+        const options = encodeOptions({ ...optionsOf(alarm), event: null, after: { alarm: id } });
+        return { alarm: { ...alarm, options }, occurrences };
+      });
+    const patch = { event: { source: 'alarm', alarm: first }, ...more };
+    const answer = await ada.call('PATCH', `/v1/alarms/${id}`, { body: patch });
+    assert.match(answer.error.message, /circle/);
+    const { alarm } = (await bench.store.get('ada', id))!;
+    const { run_by_person, check_state } = optionsOf(alarm);
+    assert.equal(run_by_person ?? false, isStillOfPerson, JSON.stringify(more));
+    assert.equal(check_state?.byPerson ?? false, isStillOfPerson, JSON.stringify(more));
+    assert.equal(timedBy(alarm), isStillOfPerson ? 'Ada' : null, JSON.stringify(more));
+  }
 });

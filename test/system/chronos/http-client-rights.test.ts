@@ -132,14 +132,19 @@ test('a client names only conversations that its own alarms were in, and follows
 
 test('a client cannot put its text where it could set no alarm of its own', async (t) => {
   const { chat, person } = await openBench(t);
+  const why = /change what the agent reads of an alarm of others/;
   const ofOthers: Record<string, object> = {
     conversation: { conversation_id: 'secret' },
     ...{ urgent: GIVEN.urgent, deliver: GIVEN.deliver, model: GIVEN.model, tools: GIVEN.tools },
   };
   for (const [name, fields] of Object.entries(ofOthers)) {
     const { id } = (await person('POST', PATH, { ...SERIES, ...fields })).data;
-    for (const text of [{ wake_message: 'mine' }, { payload: { a: 1 } }])
-      refused(await chat('PATCH', `${PATH}/${id}`, text), 403, 'forbidden', /change the message of an alarm of others/);
+    const texts = [{ wake_message: 'mine' }, { payload: { a: 1 } }, { label: 'mine' }, GIVEN.check];
+    for (const text of texts) refused(await chat('PATCH', `${PATH}/${id}`, text), 403, 'forbidden', why);
+    const hook = (await person('POST', PATH, { wake_message: 'x', event: { source: 'webhook' }, ...fields })).data;
+    // It would get the address, and so post its own events.
+    const address = { event: { source: 'webhook', verify: 'path' } };
+    refused(await chat('PATCH', `${PATH}/${hook.id}`, address), 403, 'forbidden', why);
     assert.equal((await chat('PATCH', `${PATH}/${id}`, { cron_expr: '@daily' })).status, 200, `${name}: another time`);
   }
   const { id } = (await person('POST', PATH, SERIES)).data;

@@ -111,6 +111,31 @@ test('a series of the user whose message a client wrote is paused too, and a wai
   assert.equal((await callAs(bench, agent, 'person', 'POST', `${path}/resume`)).data.status, 'active');
 });
 
+test('an alarm of another is paused too if the client decides when it fires, knows its secret, or set its check', async (t) => {
+  const bench = await createHttpBench(t);
+  const agent = await bench.agent('ada');
+  const edits = [
+    [KINDS.once, { delay_seconds: 120 }],
+    [KINDS.cron, { check: { http: { url: 'https://chat.example/' } } }],
+    [KINDS.standard, { event: { source: 'webhook', verify: 'path' } }],
+    [KINDS.path, { event: { source: 'webhook' } }],
+    [KINDS.path, { event: { source: 'webhook', secret: GIVEN } }],
+  ] as const;
+  for (const author of ['person', 'agent', 'other'] as const)
+    for (const [fields, patch] of edits) {
+      const { id } = (await callAs(bench, agent, author, 'POST', PATH, { wake_message: 'x', ...fields })).data;
+      const edited = await callAs(bench, agent, 'client', 'PATCH', `${PATH}/${id}`, patch);
+      assert.equal(edited.status, 200, edited.text);
+      const { hook } = edited.data;
+      if (hook) assert.equal((await send(bench, hook)).status, 200);
+      const ended = await callAs(bench, agent, 'person', 'POST', END, { client_id: CHAT.client_id });
+      const what = `${JSON.stringify(patch)} of ${author}`;
+      assert.deepEqual(ended.data, { alarms: 1, addresses: hook ? 1 : 0 }, what);
+      if (hook) assert.equal((await send(bench, hook)).status, 401, what);
+      await callAs(bench, agent, 'person', 'DELETE', `${PATH}/${id}`);
+    }
+});
+
 test('a client ends only itself; an alarm shows the client that made it, also after an edit by another', async (t) => {
   const bench = await createHttpBench(t);
   const agent = await bench.agent('ada');

@@ -344,10 +344,13 @@ test('no route shows an address or a secret to a credential that the table does 
       assert.match(hook!.address, /\.[0-9a-f]{32}$/, 'the answer to the create shows the address that it made');
       const given = { kind: 'event', event: { source: 'webhook', secret: SECRETS.secret } };
       const second = await bench.set(owner, given);
+      const ofCommand = { check: { command: { argv: ['./is-new.sh', SECRETS.argument] } }, ...HOURLY };
+      const third = owner === 'person' ? await bench.set(owner, ofCommand) : second;
       const call = bench.calls[who];
       const texts = [
         (await call('GET', '/v1/alarms')).text,
         (await call('GET', `/v1/alarms/${second.id}`)).text,
+        (await call('GET', `/v1/alarms/${third.id}`)).text,
         (await call('GET', `/v1/alarms/${id}`)).text,
         (await call('POST', '/v1/alarms', { wake_message: 'x', ...fields })).text,
         (await call('GET', `/v1/alarms/${id}/fires`)).text,
@@ -375,7 +378,7 @@ test('no route shows an address or a secret to a credential that the table does 
           texts.some((text) => text.includes(token)),
           `${owner} to ${who}`,
         );
-      await bench.calls.person('DELETE', `/v1/alarms/${second.id}`);
+      for (const one of [second, third]) await bench.calls.person('DELETE', `/v1/alarms/${one.id}`);
       await bench.calls.person('DELETE', `/v1/alarms/${id}`);
     }
   }
@@ -397,4 +400,31 @@ test('each fire records who caused it', async (t) => {
     { by: 'client', ...CLIENTS.maker },
     undefined,
   ]);
+});
+
+test('a fire keeps who decided when it fires, also after the person edits that before its turn has ended', async (t) => {
+  const bench = await createBench(t);
+  for (const who of ['agent', 'maker', 'person'] as const) {
+    const first = await bench.set(who, HOURLY);
+    const { id } = await bench.set('person', { after: { alarm: first.id, on: 'any' }, ...COMMAND });
+    await bench.pass(HOUR);
+    const edited = await bench.calls.person('PATCH', `/v1/alarms/${first.id}`, { cron_expr: '45 3 1 1 *' });
+    assert.equal(edited.status, 200, edited.text);
+    await bench.finish(first.id);
+    await bench.pass(MINUTE);
+    assert.equal(bench.ran(id) > 0, who === 'person', who);
+  }
+});
+
+test('a repeated report of a turn that had ended before causes no command', async (t) => {
+  const bench = await createBench(t);
+  const first = await bench.set('person', HOURLY);
+  await bench.calls.person('POST', `/v1/alarms/${first.id}/trigger`);
+  await bench.pass(MINUTE);
+  await bench.finish(first.id);
+  await bench.pass(MINUTE);
+  const { id } = await bench.set('person', { after: { alarm: first.id, on: 'any' }, ...COMMAND });
+  await bench.finish(first.id);
+  await bench.pass(MINUTE);
+  assert.equal(bench.ran(id), 0);
 });

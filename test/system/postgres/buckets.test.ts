@@ -436,7 +436,12 @@ test('over tables that are partitioned by bucket, each statement plans to touch 
   assert.deepEqual(await store.eventsOf(owner, waiting.alarm.id, range), [eventOf(1)]);
   await store.dropEvents(owner, waiting.alarm.id, 1);
   // So many that older ids are trimmed.
-  await store.recordEvents(arrivalFor(waiting, Array.from({ length: 600 }, (_, n) => eventOf(n + 10))));
+  await store.recordEvents(
+    arrivalFor(
+      waiting,
+      Array.from({ length: 600 }, (_, n) => eventOf(n + 10)),
+    ),
+  );
   assert.equal(await store.hasConversation(owner, 'client c', 'a conversation'), false);
   const old = { before: NOW + 1e9, limit: 9 };
   await Promise.all([
