@@ -91,6 +91,10 @@ export class World {
     const world = new World(owner, { person, home, work, env: own, ntfy }, stack);
     atEnd(owner, () => world.end());
     await eventually('"npm start" has started', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+    // A command of an alarm is refused when it is set unless its program is in Neo's folder.
+    const workspace = join(home, 'neo', 'workspace');
+    mkdirSync(workspace, { recursive: true });
+    writeFileSync(join(workspace, 'backup.sh'), '#!/bin/sh\n', { mode: 0o755 });
     return world;
   }
 
