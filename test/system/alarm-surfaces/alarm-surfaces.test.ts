@@ -3,7 +3,7 @@
  * preview and backfill on each surface.
  */
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { calendarTime } from '../../../src/kit/clock/local-time.ts';
@@ -105,10 +105,11 @@ describe('fields of schedules and policies', () => {
 
   before(async () => {
     stack = await startStack(owner);
-    // The folder of Neo's commands.
-    const workspace = join(stack.home, 'neo', 'workspace');
-    mkdirSync(workspace, { recursive: true });
-    writeFileSync(join(workspace, 'backup.sh'), '#!/bin/sh\n', { mode: 0o755 });
+    const work = temporaryFolder(owner);
+    writeFileSync(join(work, 'backup.sh'), '#!/bin/sh\n', { mode: 0o755 });
+    // Most surfaces are the agent's, which may set commands only on such a machine.
+    const machine = ['--provider', 'claude', '--bin', '/bin/true', '--dir', work, '--agent-checks', 'commands'];
+    await stack.reveille('machine', 'put', ...machine);
     followed = await stack.set({ ...MONDAYS, label: 'followed' });
     const file = join(temporaryFolder(owner), 'holidays.ics');
     writeFileSync(file, CALENDAR);

@@ -80,7 +80,6 @@ export const skipOf = (name: SurfaceName) =>
   name === 'Python client' ? needs(['python3', 'python3-cryptography']) : false;
 
 export type Stack = {
-  readonly home: string;
   readonly surfaces: Readonly<Record<SurfaceName, Surface>>;
   /** An alarm as HTTP shows it. */
   read(id: string): Promise<Fields>;
@@ -301,7 +300,6 @@ export async function startStack(owner: Owner): Promise<Stack> {
   const unavailable = () => assert.fail('there is no Python');
   const absent: Surface = { create: unavailable, change: unavailable, clear: unavailable, preview: unavailable };
   return {
-    home,
     surfaces: {
       HTTP: httpSurface(request),
       'MCP tool': await mcpSurface(owner, env),
