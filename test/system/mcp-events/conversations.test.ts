@@ -29,7 +29,7 @@ test('lists, answers to changes, polls and webhooks have conversations of others
     cursors.push(cursor);
     const seen = [
       await tool(bearer, 'alarm_list', {}),
-      await tool(bearer, 'alarm_set', { alarm_id: id, label: `label ${at}` }),
+      await tool(bearer, 'alarm_set', { alarm_id: id, jitter_seconds: at + 1 }),
       await tool(bearer, 'alarm_set', { alarm_id: id, action: 'pause' }),
       await tool(bearer, 'alarm_set', { alarm_id: id, action: 'resume' }),
     ];
