@@ -21,7 +21,7 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const LIBRARIES = join(ROOT, 'node_modules');
 /** Unpacked, with all dependencies. */
-const LIMIT_BYTES = 18_000_000;
+const LIMIT_BYTES = 18_500_000;
 
 /** Each export as its own page shows it, with its named types. */
 const CONSUMER = `
@@ -89,7 +89,7 @@ function script(source: string) {
   return run(process.execPath, ['--input-type=module', '--eval', source], { cwd: folder, env });
 }
 
-test('the package and its dependencies stay under 18 MB, and none has a script that npm would run', (t) => {
+test('the package and its dependencies stay under 18.5 MB, and none has a script that npm would run', (t) => {
   const { folder } = installed;
   const below = { cwd: join(folder, 'node_modules') };
   const files = globSync('**', { ...below, exclude: ['**/.cache/**'] }).map((name) => join(below.cwd, name));
