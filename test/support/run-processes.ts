@@ -3,8 +3,8 @@ import { availableParallelism } from 'node:os';
 import { run } from 'node:test';
 import { NODE_ARGS, type TestProcess } from './suites.ts';
 
-/** The limit of one suite, and of one test. */
-const TIMEOUT_MS = 300_000;
+/** The limit of one suite, and of one test: twice what the commands of all pages take on a busy computer. */
+const TIMEOUT_MS = 600_000;
 /**
  * Files at a time for each core: most wait for processes half of their time. Three are up to a tenth faster on two
  * cores, but twice as many processes then wait for a core, which sometimes fails a test.
