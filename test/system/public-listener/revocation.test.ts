@@ -140,7 +140,7 @@ test('the end of a client ends its subscriptions and its alarms, and says how ma
     alarms.map(({ made_by }) => made_by),
     [{ client_id: 'client-1' }],
   );
-  await eventually('its callback is told', () => receiver.controls().some(({ type }) => type === 'terminated'));
+  await eventually('its callback is notified', () => receiver.controls().some(({ type }) => type === 'terminated'));
   assert.equal((await bench.wake('f1')).status, 200, 'the other subscription is the delivery');
   await eventually('one has it', () => receiver.ids().length === 1);
   assert.deepEqual((await end()).json.data, NOTHING, 'again');
