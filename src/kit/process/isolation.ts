@@ -260,7 +260,8 @@ export class Sandbox {
     if (cwd !== undefined && isHidden(realOf(cwd)))
       throw new Error(`the folder ${cwd} is hidden from programs that Reveille starts; choose another working folder`);
     const isOpen = (path: string) => [...view.tools, ...view.kept].some((open) => isWithin(path, open));
-    const unseen = command.find((word) => {
+    // Another argument of an alarm's command is plain text: what it names is simply not there.
+    const unseen = (isCommand ? command.slice(0, 1) : command).find((word) => {
       const real = isAbsolute(word) ? realOrUndefined(word) : undefined;
       return real !== undefined && isHidden(real) && !isOpen(real);
     });
