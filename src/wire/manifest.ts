@@ -102,6 +102,11 @@ export const railSchema = z.strictObject({
    * schema's values there although the task does not name it.
    */
   chosen: z.array(pointer).optional(),
+  /**
+   * The server takes more than its schema says, and checks it itself: further arguments, and any JSON where the schema
+   * has a text.
+   */
+  open: z.boolean().optional(),
 });
 export type Rail = z.output<typeof railSchema>;
 

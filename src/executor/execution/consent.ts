@@ -76,7 +76,7 @@ export function resolveCall(state: ChainState, node: CallNode): ResolvedCall {
 /** @throws IntentFailure when the resolved arguments do not fit the tool's input schema */
 function checkSchema({ id, args, resolved }: ResolvedCall, tool: RailTool): void {
   if (!resolved) return;
-  const problems = argumentProblems(tool.definition.inputSchema, args);
+  const problems = argumentProblems(tool, args);
   if (problems.length === 0) return;
   const found = resolved.map(({ place, ref, json }) => `${place} is ${clip(json, 100)} from ${ref}`).join(', ');
   throw new IntentFailure('unfit_reference', `node ${id} was not called: args ${problems.join('; ')}. There, ${found}`);

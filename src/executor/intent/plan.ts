@@ -5,7 +5,7 @@ import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
 import { isObject } from '../../wire/json.ts';
 import type { PlanReference } from '../receipt/bodies.ts';
 import { callKey } from '../receipt/plan-order.ts';
-import type { Toolbox } from '../tools/toolbox.ts';
+import type { RailTool, Toolbox } from '../tools/toolbox.ts';
 import { partsOf } from './pointer.ts';
 import { readReferences } from './reference.ts';
 
@@ -44,7 +44,7 @@ export function fillIdempotencyKeys(intent: Intent, intentId: string, toolbox: P
     const argument = argumentOf(node);
     if (argument === undefined) return node.args;
     const args = { ...node.args, [argument]: callKey(intentId, node.id) };
-    const [problem] = earlyProblems(toolbox.find(node.tool)!.definition.inputSchema, { ...node, args }, references);
+    const [problem] = earlyProblems(schemaOf(toolbox.find(node.tool)!), { ...node, args }, references);
     if (problem !== undefined)
       throw new ReveilleError(
         'invalid_request',
@@ -134,9 +134,24 @@ function argumentCheck(schema: Schema): ArgumentCheck {
   return fresh;
 }
 
+const opened = new WeakMap<Schema, Schema>();
+
+/** The schema by which the arguments of a tool are checked: of an open one, only what it requires. */
+function schemaOf({ definition: { inputSchema }, rail }: Pick<RailTool, 'definition' | 'rail'>): Schema {
+  if (rail?.open !== true) return inputSchema;
+  const known = opened.get(inputSchema);
+  if (known) return known;
+  const { properties, additionalProperties: _, ...rest } = inputSchema;
+  const isText = (schema: unknown) => isObject(schema) && schema.type === 'string' && schema.enum === undefined;
+  const members = Object.entries(isObject(properties) ? properties : {}).filter(([, schema]) => !isText(schema));
+  const schema = { ...rest, properties: Object.fromEntries(members) };
+  opened.set(inputSchema, schema);
+  return schema;
+}
+
 /** Problems of arguments as they are sent; the text follows their position. */
-export function argumentProblems(inputSchema: Schema, args: CallNode['args']): string[] {
-  return argumentCheck(inputSchema)(args);
+export function argumentProblems(tool: Pick<RailTool, 'definition' | 'rail'>, args: CallNode['args']): string[] {
+  return argumentCheck(schemaOf(tool))(args);
 }
 
 /** With only these keywords a schema does not constrain nested values by other means. */
@@ -194,9 +209,7 @@ function problemsOf(
   const forbidden = keyProblem(node, argument);
   if (forbidden !== undefined) return [`${place}.args ${forbidden}`];
   const args = argument === undefined ? node.args : { ...node.args, [argument]: callKey(PLACEHOLDER_INTENT, node.id) };
-  return earlyProblems(tool.definition.inputSchema, { ...node, args }, references).map(
-    (problem) => `${place}.args ${problem}`,
-  );
+  return earlyProblems(schemaOf(tool), { ...node, args }, references).map((problem) => `${place}.args ${problem}`);
 }
 
 /**

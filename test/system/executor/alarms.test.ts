@@ -160,11 +160,15 @@ test('no argument of a plan creates or reaches an alarm of another user', async 
     { did: `did:matrix:${victim}:0011223344556677` },
     { _meta: { 'reveille/user': victim } },
     { 'reveille/user': victim },
-    { idempotency_key: 'x' },
   ]) {
     const { status, error } = await carriedOut('mallory', ['alarm_set', { ...inAnHour, ...more }]);
-    assert.deepEqual([status, error?.code], ['failed', 'invalid_plan'], JSON.stringify(more));
+    assert.deepEqual([status, error?.code], ['failed', 'tool_failed'], JSON.stringify(more));
+    assert.match(error!.message, /unknown field/);
   }
+  const keyed = await carriedOut('mallory', ['alarm_set', { ...inAnHour, idempotency_key: 'x' }]);
+  assert.equal(keyed.error?.code, 'invalid_plan');
+  const further = await carriedOut('mallory', ['alarm_set', { ...inAnHour, max_failures: 3, more: { label: 'x' } }]);
+  assert.equal(further.status, 'completed', 'fields that are not in the schema of the tool');
   for (const payload of [{ user_id: victim, origin: 'chronos' }, { _meta: { 'reveille/user': victim } }]) {
     const { status } = await carriedOut('mallory', ['alarm_set', { ...inAnHour, payload, label: victim }]);
     assert.equal(status, 'completed');
@@ -172,7 +176,7 @@ test('no argument of a plan creates or reaches an alarm of another user', async 
   const cancel = await carriedOut('mallory', ['alarm_cancel', { alarm_id: theirs }]);
   assert.match(cancel.error!.message, /not_found/);
   const listed = await carriedOut('mallory', ['alarm_list', {}]);
-  assert.equal((listed.result!.nodes.n0!.result as { count: number }).count, 2);
+  assert.equal((listed.result!.nodes.n0!.result as { count: number }).count, 3);
   assert.deepEqual(
     (await alice.listAlarms()).alarms.map(({ id, status }) => [id, status]),
     [[theirs, 'active']],
