@@ -28,7 +28,7 @@ import {
   type ToolSurface,
   textAnswer,
 } from './surface.ts';
-import { widerAlarm } from './turn-tools.ts';
+import { givenToAlarm, isNoTools, widerAlarm } from './turn-tools.ts';
 
 /** A tool of a running server that the manifest allows. */
 type HostTool = {
@@ -249,8 +249,10 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
   }
 
   /** An alarm for tools that the agent does not have would only fail when it fires. */
-  function refusedAlarm(args: Record<string, unknown>, turn: ToolCallContext['turn']): string | undefined {
-    const names = Array.isArray(args.tools) ? args.tools.filter((name) => typeof name === 'string') : [];
+  function refusedAlarm(given: Record<string, unknown>, turn: ToolCallContext['turn']): string | undefined {
+    const args = givenToAlarm(given);
+    const isNamed = Array.isArray(args.tools) && !isNoTools(args.tools);
+    const names = isNamed ? (args.tools as unknown[]).filter((name) => typeof name === 'string') : [];
     const view = surface.describe();
     const problem = missingTools(names, view) ?? widerAlarm(args, turn, view);
     return problem && `nothing was set: ${problem}`;

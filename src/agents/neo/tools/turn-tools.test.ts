@@ -111,13 +111,21 @@ test('an alarm for tools that the agent does not have is refused when Neo sets i
     { alarm_id: 'a', payload: {} },
     { alarm_id: 'a', tools: null },
     { alarm_id: null, wake_message: 'x' },
+    { alarm_id: '', wake_message: 'x' },
+    { alarm_id: 'a', more: { wake_message: 'x' } },
+    { alarm_id: 'a', more: '{"payload": {}}' },
+    { alarm_id: 'a', more: { tools: ['web_search'] } },
+    { alarm_id: 'a', clear: ['tools'] },
+    { alarm_id: 'a', clear: '["tools"]' },
+    { alarm_id: 'a', more: { clear: ['tools'] } },
+    { more: { alarm_id: null, wake_message: 'x' } },
   ];
   for (const args of wider)
-    assert.match(textOf(await send(args)), /^nothing was set: the alarm of this turn allows only/);
+    assert.match(textOf(await send(args)), /^nothing was set: (?:the alarm of this turn allows only|tools must be)/);
   assert.equal(set.length, 4);
   for (const args of [
     { wake_message: 'x', tools: ['chronos__alarm_list'] },
-    { wake_message: 'x', tools: [] },
+    { wake_message: 'x', more: { tools: ['none'] } },
     { alarm_id: 'a', action: 'pause' },
     { alarm_id: 'a', delay_seconds: 60 },
   ])

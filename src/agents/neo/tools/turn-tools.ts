@@ -1,6 +1,7 @@
 /** The tools of one turn: all of the agent, or the named ones of its alarm. */
 import type { Turn } from '../../../turns/turn.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
+import { isObject } from '../../../wire/json.ts';
 import { functionsOf, missingTools, type SurfaceView } from '../../../wire/tool-surface.ts';
 import { type ToolSurface, textAnswer } from './surface.ts';
 
@@ -9,11 +10,26 @@ const quotedNames = (names: readonly string[]) => names.map((name) => JSON.strin
 /** Fields of an alarm that reach its turn. */
 const OF_THE_TURN = ['wake_message', 'payload', 'label', 'tools'];
 
+/** How `alarm_set` names a turn without tools. */
+export const isNoTools = (tools: unknown): boolean =>
+  Array.isArray(tools) && tools.length === 1 && String(tools[0]).toLowerCase() === 'none';
+
+/** What a call of `alarm_set` gives, with the fields of `more`. The server refuses a field that is in both. */
+export function givenToAlarm({ more, ...args }: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  try {
+    const further: unknown = typeof more === 'string' ? JSON.parse(more) : more;
+    return isObject(further) ? { ...args, ...further } : args;
+  } catch {
+    // The server refuses it.
+    return args;
+  }
+}
+
 /**
  * Why a turn may not set or edit an alarm: a turn with limited tools passes its limit on, because an alarm without it
  * would do what the turn may not.
  *
- * @param args of `alarm_set`
+ * @param args of `alarm_set`, as {@link givenToAlarm} returns them
  */
 export function widerAlarm(
   args: Readonly<Record<string, unknown>>,
@@ -21,12 +37,16 @@ export function widerAlarm(
   view: SurfaceView,
 ): string | undefined {
   const limit = terms?.tools;
-  const isNew = args.alarm_id === undefined || args.alarm_id === null;
-  if (limit === undefined || !(isNew || OF_THE_TURN.some((name) => args[name] !== undefined))) return undefined;
+  const { alarm_id: id, clear } = args;
+  const cleared = JSON.stringify(clear ?? []);
+  const isNew = id === undefined || id === null || id === '';
+  const isOfTheTurn = OF_THE_TURN.some((name) => args[name] !== undefined || cleared.includes(name));
+  if (limit === undefined || !(isNew || isOfTheTurn)) return undefined;
   const functions = functionsOf(view);
   const allowed = new Set(limit.map((name) => functions.get(name)));
   const { tools } = args;
-  if (Array.isArray(tools) && tools.every((name) => allowed.has(functions.get(name)))) return undefined;
+  const named = isNoTools(tools) ? [] : tools;
+  if (Array.isArray(named) && named.every((name) => allowed.has(functions.get(name)))) return undefined;
   return `the alarm of this turn allows only ${quotedNames(limit)}; name tools, and no others than these`;
 }
 
