@@ -105,9 +105,9 @@ function refuseTermsBesideRun({ run, model, tools }: { [N in 'run' | 'model' | '
   if (given) throw invalid(`run and ${given} exclude each other, because a command has no model; omit ${given}`);
 }
 
-/** The kind of a request that names none: events need none. */
-const kindOf = ({ kind, event, after, expect }: AlarmCreate) =>
-  kind ?? ((event ?? after ?? expect) === undefined ? undefined : 'event');
+/** The kind of a request; one that names none has that of its time. */
+const kindOf = (input: AlarmCreate) =>
+  input.kind ?? ALARM_KINDS.find((kind) => TIMES_OF[kind].some((name) => input[name] !== undefined));
 
 /** When a `once` alarm is due. The instant may be in the past. */
 function instantOfOnce(delaySeconds: number | undefined, fireAt: number | undefined, now: number): number {
@@ -206,7 +206,9 @@ export function draftAlarm(
   const input = repeated === asked ? withTime(asked, { now, hours }) : repeated;
   const kind = kindOf(input);
   if (kind === undefined)
-    throw invalid('kind must be "once", "cron", "rrule" or "event"; or give the time in words as when');
+    throw invalid(
+      'an alarm needs a time: when in words, delay_seconds, fire_at, cron_expr or rrule; or event, after or expect',
+    );
   refuseFieldsOfOtherKind(input, kind);
   refuseTermsBesideRun(input);
   if (kind === 'cron' && input.cron_expr === undefined)

@@ -53,9 +53,9 @@ describe('creating an alarm', () => {
     ['an unknown field', { ...once, wake: 1 }, /^unknown field "wake"; allowed here: kind, wake_message, label, /],
     ['an unknown kind', { ...once, kind: 'often' }, 'kind must be one of once, cron, rrule, event (got "often")'],
     [
-      'no kind',
-      { wake_message: 'x', delay_seconds: 1 },
-      'kind must be "once", "cron", "rrule" or "event"; or give the time in words as when',
+      'no time',
+      { wake_message: 'x' },
+      'an alarm needs a time: when in words, delay_seconds, fire_at, cron_expr or rrule; or event, after or expect',
     ],
     ['no message', { kind: 'once', delay_seconds: 60 }, 'wake_message is required'],
     ['an empty message', { ...once, wake_message: '' }, 'wake_message must not be empty (got "")'],
