@@ -168,7 +168,7 @@ If the task or the time is unclear, ask instead of guessing.`,
   },
   alarms: {
     description: 'List the upcoming alarms',
-    prompt: () => `Call alarm_list of the server chronos and show the upcoming alarms in the order of their times.
+    prompt: () => `Call alarm_list of the server chronos and show the upcoming alarms.
 Show for each the person's local time, how often it repeats, the label or the beginning of the message, and the first characters of the id.
 Add nothing else. Without any, say so in one sentence.`,
   },

@@ -18,7 +18,6 @@ import {
   toolSchemas,
   toolVersions,
 } from './chronometric/published.ts';
-import { chronosTools } from './chronos-tools.ts';
 import { errorPages } from './error-pages.ts';
 import { pythonModules } from './python-client.ts';
 import { APIS, type Api } from './routes.ts';
@@ -221,7 +220,6 @@ function openApi(api: Api): Json {
 }
 
 const REFERENCE = '../docs/reference';
-const CHRONOS_TOOLS = '../src/chronos-mcp/chronos-tools.json';
 
 /** File names relative to `schemas/`, with their contents. */
 export function publishedSchemas(): Map<string, string> {
@@ -233,7 +231,6 @@ export function publishedSchemas(): Map<string, string> {
   files.set('agent-manifest.schema.json', text({ title: 'Agent manifest', ...manifest }));
   for (const tool of toolSchemas()) files.set(schemaFile(tool), text(tool.schema));
   files.set(TOOL_VERSIONS_FILE, text(toolVersions(knownToolVersions(), toolSchemas())));
-  files.set(CHRONOS_TOOLS, chronosTools());
   files.set(`${REFERENCE}/routes.md`, routesPage());
   files.set(`${REFERENCE}/settings.md`, settingsPage());
   for (const [name, page] of errorPages()) files.set(`${REFERENCE}/errors/${name}.md`, page);

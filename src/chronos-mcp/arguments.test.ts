@@ -1,14 +1,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RAW_ALARM_FIELDS } from '../wire/alarm.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { RawJson } from '../wire/json.ts';
-import { alarmCancelArguments, alarmListArguments, alarmSetArguments, readArguments } from './proxy.ts';
+import type { RawJson } from '../wire/json.ts';
+import { readSet as readCall, readCancel, readList } from './arguments.ts';
 import { readChronosTools, TOOLS_FILE } from './tools.ts';
 
-const tools = readChronosTools(TOOLS_FILE);
-const readSet = (source: string) => readArguments(tools.get('alarm_set')!, alarmSetArguments, RAW_ALARM_FIELDS, source);
-const readList = (source: string) => readArguments(tools.get('alarm_list')!, () => alarmListArguments, [], source);
+const inSchema = new Set(Object.keys(readChronosTools(TOOLS_FILE).get('alarm_set')!.inputSchema.properties));
+const readSet = (source: string) => {
+  const call = readCall(source, inSchema);
+  return call.asks === 'help' ? { help: call.topic } : call.fields;
+};
+/** A call for an existing alarm. */
+const ID = '01a206a3-09b9-75e1-9cfa-bb6341bc3a57';
+const readEdit = (fields: string) => {
+  const call = readCall(`{"alarm_id":"${ID}",${fields}}`, inSchema);
+  assert.equal(call.asks, 'change');
+  const { asks: _, empty, ...changes } = call as Extract<typeof call, { asks: 'change' }>;
+  return { ...changes, ...(empty.length > 0 && { empty }) };
+};
 
 function refused(read: () => unknown, ...parts: string[]): void {
   assert.throws(read, (thrown) => {
@@ -19,18 +28,26 @@ function refused(read: () => unknown, ...parts: string[]): void {
   });
 }
 
-test('the payload is returned as the same text, with any content', () => {
-  for (const payload of [
-    '{ "n" : 12345678901234567890 }',
-    '1e400',
-    '"12345678901234567890"',
-    'null',
-    '[1.0, -0, {"1":1,"0":2}]',
-  ]) {
-    const { payload: kept } = readSet(`{"kind":"once","payload": ${payload} ,"wake_message":"x"}`);
-    assert.ok(kept instanceof RawJson);
-    assert.equal(kept.text, payload);
-  }
+test('a payload keeps its text, and a text that is JSON is taken as JSON', () => {
+  const cases: [payload: string, kept: string | undefined][] = [
+    ['{ "n" : 12345678901234567890 }', '{ "n" : 12345678901234567890 }'],
+    ['1e400', '1e400'],
+    ['[1.0, -0, {"1":1,"0":2}]', '[1.0, -0, {"1":1,"0":2}]'],
+    ['{"a":null,"b":""}', '{"a":null,"b":""}'],
+    ['"{\\"n\\": 12345678901234567890}"', '{"n": 12345678901234567890}'],
+    ['"12345678901234567890"', '12345678901234567890'],
+    ['"\\"a text\\""', '"a text"'],
+    ['"no JSON: {"', '"no JSON: {"'],
+    ['null', undefined],
+    ['""', undefined],
+  ];
+  for (const [payload, expected] of cases)
+    for (const source of [`{"payload": ${payload} }`, `{"more":{"payload": ${payload} }}`]) {
+      const { payload: kept } = readSet(source.replace('{', '{"when":"tomorrow 9am","wake_message":"x",')) as {
+        payload?: RawJson;
+      };
+      assert.equal(kept?.text, expected, source);
+    }
 });
 
 test('numbers that a model wrote as strings are read where the schema says number', () => {
@@ -47,14 +64,10 @@ test('numbers that a model wrote as strings are read where the schema says numbe
   assert.deepEqual(readList('{"limit":"7"}'), { limit: 7 });
 });
 
-test('booleans that a model wrote as strings are read where the schema says boolean', async () => {
-  const { z } = await import('zod');
-  const tool = structuredClone(tools.get('alarm_list')!);
-  tool.inputSchema.properties = { deep: { type: 'boolean' } };
-  const read = (source: string) => readArguments(tool, () => z.strictObject({ deep: z.boolean() }), [], source);
-  assert.deepEqual(read('{"deep":"true"}'), { deep: true });
-  assert.deepEqual(read('{"deep":"false"}'), { deep: false });
-  refused(() => read('{"deep":"yes"}'), 'deep must be true or false (got "yes")');
+test('booleans that a model wrote as strings are read where the field is a boolean', () => {
+  assert.deepEqual(readList('{"full":"true"}'), { full: true });
+  assert.deepEqual(readList('{"full":"false"}'), { full: false });
+  refused(() => readList('{"full":"yes"}'), 'full must be true or false (got "yes")');
 });
 
 test('strings that are no number literal are refused with their text', () => {
@@ -63,7 +76,6 @@ test('strings that are no number literal are refused with their text', () => {
     'delay_seconds must be a number (got "ten")',
   );
   refused(() => readSet('{"kind":"once","wake_message":"x","delay_seconds":" 600"}'), 'delay_seconds must be a number');
-  refused(() => readList('{"limit":""}'), 'limit must be a');
   refused(() => readList('{"limit":"1.5"}'), 'limit');
 });
 
@@ -100,31 +112,121 @@ test('wrong, missing and unknown fields are refused by name', () => {
     'delay_seconds must be at least 1 (got -5)',
   );
   refused(() => readSet('{"kind":"once","wake_message":"x","snooze":1}'), 'unknown field "snooze"', 'delay_seconds');
+  refused(() => readCancel('{"alarm_id":"1"}'), 'alarm_id must be the id of an alarm, or its first characters');
+  refused(() => readCancel('{"alarm_id":null}'), 'alarm_id is required');
   refused(() => readSet('{"kind":"once","wake_message":"x","label":7}'), 'label must be a string (got 7)');
   refused(() => readSet('{"kind":"once","wake_message":"\\ud800"}'), 'wake_message');
+});
+
+test('an alarm_id makes the fields an edit; clear empties fields, and null what is not in the schema', () => {
+  assert.deepEqual(readEdit('"label":"a","max_fires":"3"'), { id: ID, fields: { label: 'a', max_fires: 3 } });
+  assert.deepEqual(readEdit('"action":"pause"'), { id: ID, action: 'pause', fields: {} });
+  assert.deepEqual(readEdit('"clear":["label","max_fires"]'), { id: ID, fields: { label: null, max_fires: null } });
+  assert.deepEqual(readEdit('"clear":"[\\"label\\"]","when":"tomorrow"'), {
+    id: ID,
+    fields: { label: null, when: 'tomorrow' },
+  });
+  // Strict clients send every field of the schema.
+  const all = [...inSchema].filter((name) => !['alarm_id', 'label'].includes(name)).map((name) => `"${name}":null`);
+  assert.deepEqual(readEdit(`${all},"label":"b"`), { id: ID, fields: { label: 'b' } });
+  assert.deepEqual(readEdit('"label":"a","max_fires":null,"more":{"check":null}'), {
+    id: ID,
+    fields: { label: 'a', max_fires: null, check: null },
+  });
+  assert.deepEqual(readEdit('"label":"a","timezone":null,"payload":""'), {
+    ...{ id: ID, fields: { label: 'a' } },
+    empty: ['timezone', 'payload'],
+  });
+  refused(() => readEdit('"label":null'), 'changes nothing: label has no value; to empty a field, name it in clear');
+  refused(() => readEdit('"label":"a","clear":["label"]'), 'label is given and in clear');
+  refused(() => readEdit('"clear":["kind"]'), 'clear');
+  refused(() => readEdit('"action":"snooze"'), 'action must be one of pause, resume, trigger (got "snooze")');
+  refused(() => readEdit('"kind":"once"'), 'kind cannot be changed; omit it, or set a new alarm');
   refused(
-    () => readArguments(tools.get('alarm_cancel')!, () => alarmCancelArguments, [], '{"alarm_id":"1"}'),
-    'alarm_id',
-    'UUID',
+    () => readSet('{"alarm_id":"1","label":"x"}'),
+    'alarm_id must be the id of an alarm, or its first characters',
   );
-});
-
-test('an alarm_id makes the fields an edit, in which null clears a field', () => {
-  const id = '01a206a3-09b9-75e1-9cfa-bb6341bc3a57';
-  const edit = (fields: string) => readSet(`{"alarm_id":"${id}",${fields}}`);
-  assert.deepEqual(edit('"label":null,"max_fires":"3"'), { alarm_id: id, label: null, max_fires: 3 });
-  assert.deepEqual(edit('"action":"pause"'), { alarm_id: id, action: 'pause' });
-  refused(() => edit('"action":"snooze"'), 'action must be one of pause, resume, trigger (got "snooze")');
-  refused(() => edit('"kind":"once"'), 'kind cannot be changed; omit it, or set a new alarm');
-  refused(() => edit('"wake_message":null'), 'wake_message must be a string (got null)');
-  refused(() => readSet('{"alarm_id":"1","label":"x"}'), 'alarm_id', 'UUID');
   refused(() => readSet('{"action":"pause"}'), 'action needs alarm_id');
+  refused(() => readSet('{"clear":["label"]}'), 'clear needs alarm_id');
 });
 
-test('null is an omitted field of a new alarm', () => {
-  const fields = readSet('{"alarm_id":null,"action":null,"wake_message":"x","when":"in 5 minutes","fire_at":null}');
-  assert.deepEqual(fields, { wake_message: 'x', when: 'in 5 minutes' });
-  refused(() => readSet('{"wake_message":null}'), 'wake_message is required');
+test('null and the empty text are fields of a new alarm that are not given, at every depth', () => {
+  for (const missing of ['null', '""']) {
+    const all = [...inSchema].filter((name) => !['wake_message', 'when'].includes(name));
+    const sent = [...all, 'check', 'event', 'model', 'tools', 'max_fires', 'dry_run'].map(
+      (name) => `"${name}":${missing}`,
+    );
+    const fields = readSet(`{"wake_message":"x","when":"in 5 minutes",${sent}}`);
+    assert.deepEqual(fields, { wake_message: 'x', when: 'in 5 minutes' });
+    refused(() => readSet(`{"wake_message":${missing}}`), 'wake_message is required');
+    assert.deepEqual(readList(`{"alarm_id":${missing},"status":${missing},"limit":${missing},"full":${missing}}`), {});
+    const event = `{"source":"webhook","verify":${missing},"filter":{"pointer":"/a","equals":${missing}},"quiet_for":${missing}}`;
+    for (const given of [`"event":${event}`, `"event":${JSON.stringify(event)}`, `"more":{"event":${event}}`]) {
+      const { event: read } = readSet(`{"wake_message":"x",${given}}`) as { event: object };
+      assert.deepEqual(read, { source: 'webhook', filter: { pointer: '/a', equals: JSON.parse(missing) } });
+    }
+    const check = `{"http":{"url":"https://example.com","headers":${missing === 'null' ? '{}' : '{"a":""}'}},"command":${missing}}`;
+    assert.deepEqual(
+      Object.keys((readSet(`{"wake_message":"x","when":"daily","check":${check}}`) as { check: object }).check),
+      ['http'],
+    );
+    assert.equal('check' in readSet(`{"wake_message":"x","when":"daily","check":{"http":${missing}}}`), false);
+  }
+  assert.deepEqual(readList('null'), {});
+});
+
+test('a text that spells a missing value is refused in an id, a zone and a list', () => {
+  for (const word of ['null', 'none', 'undefined', 'None', 'NULL']) {
+    for (const name of ['alarm_id', 'conversation_id', 'timezone', 'idempotency_key', 'holidays'])
+      refused(
+        () => readSet(JSON.stringify({ wake_message: 'x', when: 'every day at 9', [name]: word })),
+        `${name} must not be the text "${word}"; omit ${name} if there is none`,
+      );
+    refused(() => readCancel(JSON.stringify({ alarm_id: word })), 'alarm_id must not be the text');
+    refused(() => readList(JSON.stringify({ cursor: word })), 'cursor must not be the text');
+    for (const name of ['deliver', 'tools'])
+      refused(
+        () => readSet(JSON.stringify({ wake_message: 'x', when: 'daily', more: { [name]: ['fetch', word] } })),
+        `${name} must not be the text "${word}"`,
+      );
+  }
+  // A message or a label may have any words.
+  assert.deepEqual(readSet('{"wake_message":"none","when":"daily","label":"null"}'), {
+    wake_message: 'none',
+    when: 'daily',
+    label: 'null',
+  });
+});
+
+test('an empty list of tools asks, and ["none"] is a turn without tools', () => {
+  const tools = (list: string) => readSet(`{"wake_message":"x","when":"daily","more":{"tools":${list}}}`);
+  refused(() => tools('[]'), 'omit `tools` for all, or write `["none"]` for a turn without tools');
+  assert.deepEqual(tools('["none"]'), { wake_message: 'x', when: 'daily', tools: [] });
+});
+
+test('more has further fields as text or object, and its errors name the field and a right example', () => {
+  const read = (more: unknown) => readSet(JSON.stringify({ wake_message: 'x', when: 'every day at 9', more }));
+  const alarm = { wake_message: 'x', when: 'every day at 9' };
+  for (const more of [{ max_fires: 3 }, '{"max_fires": 3}', '{"max_fires": "3"}'])
+    assert.deepEqual(read(more), { ...alarm, max_fires: 3 });
+  for (const more of ['', null, {}, '{}']) assert.deepEqual(read(more), alarm);
+  refused(() => read('max_fires 3'), 'more must be JSON, such as {"max_fires": 3}');
+  refused(() => read('[]'), 'more must be a JSON object');
+  refused(() => read({ max_fires: 'three' }), 'more: max_fires must be a', 'right is, for example, {"max_fires":10}');
+  refused(() => read({ check: { http: { url: 'x' } } }), 'more: check.http.url', '"url":"https://example.com/');
+  refused(() => read({ snooze: 1 }), 'more: unknown field "snooze"');
+  refused(() => read({ when: 'daily' }), 'when is given twice, in more and beside it');
+  refused(() => read({ more: {} }), 'more must not contain more');
+  refused(() => read(`{"max_fires":${'9'.repeat(20)}}`), 'max_fires must be a number of at most 15 digits');
+  refused(() => read('['.repeat(200)), 'nest');
+  refused(() => readSet('{"wake_message":"x","when":"daily","max_fires":"x"}'), 'right is, for example');
+});
+
+test('help is answered before anything else is read', () => {
+  assert.deepEqual(readSet('{"help":"events"}'), { help: 'events' });
+  assert.deepEqual(readSet('{"help":"events","wake_message":null,"when":""}'), { help: 'events' });
+  refused(() => readSet('{"help":"time"}'), 'help must be one of conditions, events, chains, series, policies, turn');
+  refused(() => readSet('null'), 'wake_message is required');
 });
 
 test('lists that a model wrote as strings are read', () => {
@@ -154,18 +256,15 @@ test("names of JavaScript's own object members are fields like any other", () =>
 });
 
 test('arguments that are no object are refused', () => {
-  for (const source of ['null', '[]', '"{}"', '5'])
-    refused(() => readList(source), 'arguments must be a JSON object', source);
+  for (const source of ['[]', '"{}"', '5']) refused(() => readList(source), 'arguments must be a JSON object', source);
 });
 
 test('dry_run needs no message, and is refused beside the id of an alarm', () => {
-  assert.deepEqual(readSet('{"when":"monday","dry_run":"true"}'), { when: 'monday', dry_run: true });
-  assert.deepEqual(readSet('{"when":"monday","wake_message":"x","dry_run":null}'), {
-    when: 'monday',
-    wake_message: 'x',
-  });
+  const asks = (source: string) => readCall(source, inSchema);
+  assert.deepEqual(asks('{"when":"monday","dry_run":"true"}'), { asks: 'preview', fields: { when: 'monday' } });
+  assert.equal(asks('{"when":"monday","wake_message":"x","dry_run":null}').asks, 'new');
+  assert.equal(asks('{"when":"monday","wake_message":"x","more":"{\\"dry_run\\":true}"}').asks, 'preview');
   refused(() => readSet('{"when":"monday","dry_run":false}'), 'wake_message');
-  const id = '"alarm_id":"01a206a3-09b9-75e1-9cfa-bb6341bc3a57"';
-  refused(() => readSet(`{${id},"when":"monday","dry_run":true}`), 'dry_run is only for a new alarm');
-  readSet(`{${id},"when":"monday","dry_run":false}`);
+  refused(() => readEdit('"when":"monday","dry_run":true'), 'dry_run is only for a new alarm');
+  readEdit('"when":"monday","dry_run":false');
 });

@@ -1,12 +1,11 @@
 /** Forwards a tool call to chronosd: checks the arguments, proves the identity again, and keeps nothing afterwards. */
 import { join } from 'node:path';
 import type { CallToolResult } from '@modelcontextprotocol/server';
-import { z } from 'zod';
 import {
   type AlarmCreateBody,
+  type AlarmPage,
   type AlarmPatchBody,
   type AlarmPreviewBody,
-  type AlarmQuery,
   type ChronosClient,
   createChronosClient,
   holdPrincipal,
@@ -16,150 +15,36 @@ import { readKeyFile } from '../kit/identity/keys.ts';
 import { fileIdentity } from '../kit/identity/rotation.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { continueTrace, failSpan } from '../kit/trace/trace.ts';
-import {
-  type AlarmEdited,
-  alarmCreateSchema,
-  alarmIdSchema,
-  alarmPatchSchema,
-  LIST_LIMIT_MAX,
-  RAW_ALARM_FIELDS,
-} from '../wire/alarm.ts';
-import { ALARM_KINDS, ALARM_STATUSES } from '../wire/alarm-fields.ts';
+import type { AlarmEdited, AlarmView } from '../wire/alarm.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError, toReveilleError, wireErrorOf } from '../wire/errors.ts';
-import {
-  encodeJson,
-  isExact,
-  isNumberLiteral,
-  isObject,
-  parseJsonObject,
-  refuseDeepNesting,
-  sliceAt,
-} from '../wire/json.ts';
+import { encodeJson } from '../wire/json.ts';
 import { USER_META } from '../wire/manifest.ts';
 import type { Settings } from '../wire/settings.ts';
 import { utf8Bytes } from '../wire/text.ts';
-import { parseOrThrow, showValue } from '../wire/validate.ts';
+import { showValue } from '../wire/validate.ts';
+import {
+  type AlarmAction,
+  type AlarmListArguments,
+  type AlarmSetCall,
+  readCancel,
+  readList,
+  readSet,
+} from './arguments.ts';
+import { boundedAlarm, briefAlarm, fittingRows } from './brief.ts';
+import { helpPage } from './help.ts';
 import { type KeyFolder, type LocalDefaults, resolveKeyFolder, resolveMcpSettings } from './mcp-settings.ts';
+import { findAlarmId, scheduleWords } from './pending.ts';
 import { type Conversation, NEW_CONVERSATION } from './sessions.ts';
 import type { ToolDefinition, ToolName } from './tools.ts';
-
-function inexact(name: string, literal: string): ReveilleError {
-  const shown = literal.length > 60 ? `${literal.slice(0, 60)}…` : literal;
-  return new ReveilleError(
-    'invalid_request',
-    `${name} must be a number of at most 15 digits; ${shown} cannot be read exactly`,
-  );
-}
-
-/** A list or an object that a model wrote as a string. */
-function jsonIn(text: string, isIt: (value: unknown) => boolean): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isIt(value) ? value : text;
-  } catch {
-    return text;
-  }
-}
-
-/**
- * Reads a number, boolean, list or object that a model wrote as a string, by the tool's schema. Other values stay, and the schema
- * rejects them.
- */
-function readString(name: string, type: string | readonly string[] | undefined, text: string): unknown {
-  const types = [type].flat();
-  if (types.includes('boolean') && (text === 'true' || text === 'false')) return text === 'true';
-  if ((types.includes('number') || types.includes('integer')) && isNumberLiteral(text)) {
-    if (!isExact(text)) throw inexact(name, text);
-    return Number(text);
-  }
-  if (types.includes('object')) return jsonIn(text, isObject);
-  return types.includes('array') ? jsonIn(text, Array.isArray) : text;
-}
-
-function parseArguments(source: string, raw: readonly string[]): Record<string, unknown> {
-  refuseDeepNesting(source, 'arguments');
-  if (!source.startsWith('{')) {
-    throw new ReveilleError(
-      'invalid_request',
-      `arguments must be a JSON object (got ${showValue(JSON.parse(source))})`,
-    );
-  }
-  return parseJsonObject(source, raw);
-}
-
-/**
- * Reads a call's arguments.
- *
- * @param tool its input schema names number and boolean fields
- * @param schemaOf the requirements of the fields
- * @param raw fields of any JSON; they are returned as source text and not interpreted
- * @param source well-formed JSON, as the client sent it
- * @returns the fields to send, without the transformations of the schema
- * @throws ReveilleError `invalid_request` naming field, value and remedy
- */
-export function readArguments(
-  tool: ToolDefinition,
-  schemaOf: (fields: Record<string, unknown>) => z.ZodType,
-  raw: readonly string[],
-  source: string,
-): Record<string, unknown> {
-  const fields = parseArguments(source, raw);
-  for (const [name, { type }] of Object.entries(tool.inputSchema.properties)) {
-    const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    if (typeof value === 'string') fields[name] = readString(name, type, value);
-    if (typeof value === 'number') {
-      const literal = sliceAt(source, [name])!;
-      if (!isExact(literal)) throw inexact(name, literal);
-    }
-  }
-  parseOrThrow(schemaOf(fields), fields);
-  return fields;
-}
 
 /** Clients close the connection on a message of more than 10 MiB. */
 const MAX_RESULT_BYTES = 9 * 1024 * 1024;
 
-export const alarmListArguments = z.strictObject({
-  limit: z.int().min(1).max(LIST_LIMIT_MAX).optional(),
-  status: z.enum(ALARM_STATUSES).optional(),
-  kind: z.enum(ALARM_KINDS).optional(),
-  cursor: z.string().max(200).optional(),
-});
-
-export const alarmCancelArguments = z.strictObject({ alarm_id: alarmIdSchema });
-
-/** What `alarm_set` does with an existing alarm, besides edits. */
-export const ALARM_ACTIONS = ['pause', 'resume', 'trigger'] as const;
-type AlarmAction = (typeof ALARM_ACTIONS)[number];
-
-/** The arguments of `alarm_set` for an existing alarm: an edit, an action, or both. */
-export const alarmChangeArguments = alarmPatchSchema.extend({
-  alarm_id: alarmIdSchema,
-  action: z.enum(ALARM_ACTIONS).optional(),
-  dry_run: z.literal(false, { error: 'is only for a new alarm; omit alarm_id and give the whole time' }).optional(),
-});
-
-/** The arguments of `alarm_set` for a new alarm. */
-const alarmNewArguments = alarmCreateSchema.extend({ dry_run: z.boolean().optional() });
-/** With `dry_run`, which stores nothing, an alarm needs no message. */
-const alarmPreviewArguments = alarmNewArguments.partial({ wake_message: true });
-
-/**
- * The schema of the arguments of `alarm_set`: an alarm's id makes it an edit, in which `null` clears a field. In a new
- * alarm `null` is removed, because models write it for fields that they omit.
- */
-export function alarmSetArguments(fields: Record<string, unknown>): z.ZodType {
-  for (const name of ['action', 'dry_run']) if (fields[name] === null) delete fields[name];
-  if (fields.alarm_id !== undefined && fields.alarm_id !== null) return alarmChangeArguments;
-  if (fields.action !== undefined)
-    throw new ReveilleError('invalid_request', 'action needs alarm_id, the alarm to act on; omit it for a new alarm');
-  for (const [name, value] of Object.entries(fields)) if (value === null) delete fields[name];
-  return fields.dry_run === true ? alarmPreviewArguments : alarmNewArguments;
-}
-
-/** Occurrences in the answer to `dry_run`. */
+/** Occurrences in the answer to `dry_run`, and days that it leaves out. */
 const PREVIEWED = 5;
+/** Alarms of an answer by default. */
+const LISTED = 20;
 
 const ACTIONS: Readonly<Record<AlarmAction, 'pauseAlarm' | 'resumeAlarm' | 'triggerAlarm'>> = {
   pause: 'pauseAlarm',
@@ -169,24 +54,24 @@ const ACTIONS: Readonly<Record<AlarmAction, 'pauseAlarm' | 'resumeAlarm' | 'trig
 
 /** The members of a changed alarm that the model needs to check the change. */
 const CHANGE_ANSWER = [
-  ...['id', 'next_fire_at', 'status', 'reading', 'conversation_id', 'held_back', 'hook', 'fire_id'],
+  ...['id', 'next_fire_at', 'status', 'timezone', 'reading', 'conversation_id', 'held_back', 'hook', 'fire_id'],
 ] as const;
 
 /** Edits an alarm, then acts on it. An error of the action says that the edit has been made. */
 async function changeAlarm(
   client: ChronosClient,
-  { alarm_id: alarmId, action, ...changes }: Record<string, unknown>,
+  id: string,
+  { action, fields }: Extract<AlarmSetCall, { asks: 'change' }>,
   signal: AbortSignal,
 ): Promise<object> {
-  const id = alarmId as string;
-  const isEdit = Object.keys(changes).length > 0 || action === undefined;
-  const edited: Partial<AlarmEdited> = isEdit ? await client.patchAlarm(id, changes as AlarmPatchBody, { signal }) : {};
+  const isEdit = Object.keys(fields).length > 0 || action === undefined;
+  const edited: Partial<AlarmEdited> = isEdit ? await client.patchAlarm(id, fields as AlarmPatchBody, { signal }) : {};
   const acted =
     action === undefined
       ? {}
-      : await client[ACTIONS[action as AlarmAction]](id, { signal }).catch((thrown) => {
+      : await client[ACTIONS[action]](id, { signal }).catch((thrown) => {
           const { code, message, retryable } = toReveilleError(thrown);
-          const done = isEdit ? `; the edit of its fields has been made, ${String(action)} has not` : '';
+          const done = isEdit ? `; the edit of its fields has been made, ${action} has not` : '';
           throw new ReveilleError(code, `${message}${done}`, { retryable, cause: thrown });
         });
   // Only the answer to the edit has the secret of a new hook.
@@ -196,41 +81,83 @@ async function changeAlarm(
   );
 }
 
-type Forward = {
-  arguments: (fields: Record<string, unknown>) => z.ZodType;
-  raw: readonly string[];
-  /** `fields` were checked against `arguments`. */
-  send(client: ChronosClient, fields: Record<string, unknown>, signal: AbortSignal): Promise<object>;
+/** When a new alarm would fire. */
+async function previewOf(client: ChronosClient, fields: AlarmPreviewBody, signal: AbortSignal): Promise<object> {
+  const { left_out: leftOut, ...preview } = await client.previewAlarm({ ...fields, count: PREVIEWED }, { signal });
+  return { ...preview, ...(leftOut && { left_out: leftOut.slice(0, PREVIEWED) }) };
+}
+
+/** Begins the cursors of the alarms that wait for an event, which follow the ones with a time. */
+const WAITING = 'event.';
+
+/** A page of the active alarms, soonest first; the ones without a time are last. */
+async function soonest(
+  client: ChronosClient,
+  { limit, cursor }: { limit: number; cursor: string | undefined },
+  signal: AbortSignal,
+): Promise<AlarmPage> {
+  const isTimed = cursor?.startsWith(WAITING) !== true;
+  const timed = isTimed ? await client.listAlarms({ sort: 'next', limit, cursor }, { signal }) : undefined;
+  if (timed?.next_cursor !== undefined) return timed;
+  const alarms = timed?.alarms ?? [];
+  const room = limit - alarms.length;
+  const after = isTimed ? undefined : cursor.slice(WAITING.length) || undefined;
+  const query = { kind: 'event', status: 'active', limit: Math.max(room, 1), cursor: after } as const;
+  const page = await client.listAlarms(query, { signal });
+  const waiting = page.alarms.filter(({ next_fire_at }) => next_fire_at === undefined);
+  const all = room === 0 ? alarms : [...alarms, ...waiting];
+  const next =
+    room === 0 ? waiting.length > 0 && WAITING : page.next_cursor !== undefined && WAITING + page.next_cursor;
+  return { alarms: all, count: all.length, ...(next && { next_cursor: next }) };
+}
+
+/** A page of alarms with the soonest first. */
+const inOrder = ({ alarms, ...page }: AlarmPage): AlarmPage => {
+  const instant = ({ next_fire_at: next }: AlarmView) =>
+    next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next);
+  return { ...page, alarms: alarms.toSorted((one, other) => instant(one) - instant(other) || 0) };
 };
 
-const FORWARDS: Readonly<Record<ToolName, Forward>> = {
-  alarm_set: {
-    arguments: alarmSetArguments,
-    raw: RAW_ALARM_FIELDS,
-    send(client, { dry_run: isDry, ...fields }, signal) {
-      if (isDry === true) return client.previewAlarm({ ...(fields as AlarmPreviewBody), count: PREVIEWED }, { signal });
-      if (fields.alarm_id !== undefined) return changeAlarm(client, fields, signal);
-      return client.createAlarm(fields as AlarmCreateBody, { signal });
-    },
-  },
-  alarm_list: {
-    arguments: () => alarmListArguments,
-    raw: [],
-    send: (client, fields, signal) => client.listAlarms(fields as AlarmQuery, { signal }),
-  },
-  alarm_cancel: {
-    arguments: () => alarmCancelArguments,
-    raw: [],
-    send: (client, fields, signal) => client.cancelAlarm(fields.alarm_id as string, { signal }),
-  },
-};
+/** Lists alarms for a model: briefly, and within a bound of tokens, unless all of them is asked for. */
+async function listAlarms(
+  client: ChronosClient,
+  { alarm_id: id, full = false, limit = LISTED, status, kind, text, cursor }: AlarmListArguments,
+  agent: string | undefined,
+  signal: AbortSignal,
+): Promise<object> {
+  if (id !== undefined) {
+    const alarm = await client.getAlarm(await findAlarmId(client, id, { signal }), { signal });
+    const whole = { ...alarm, schedule: scheduleWords(alarm), ...(agent !== undefined && { agent }) };
+    return { alarms: [full ? whole : boundedAlarm(whole)], count: 1 };
+  }
+  const isActive = (status ?? 'active') === 'active';
+  const read = (most: number) =>
+    isActive && kind === undefined && text === undefined
+      ? soonest(client, { limit: most, cursor }, signal)
+      : client.listAlarms({ status: status ?? 'active', kind, text, limit: most, cursor }, { signal }).then(inOrder);
+  const briefly = ({ alarms, count, ...rest }: AlarmPage) => ({
+    alarms: alarms.map((alarm) => briefAlarm(alarm, scheduleWords(alarm), agent)),
+    count,
+    ...rest,
+  });
+  const page = await read(limit);
+  if (full) return page;
+  const rows = briefly(page);
+  const fit = fittingRows(rows.alarms);
+  // Read anew, because the cursor of the shorter page is another one.
+  return fit === rows.alarms.length ? rows : briefly(await read(fit));
+}
 
 /** How calls of one kind of callers are forwarded. */
 export type Forwarding = {
   /** chronosd with the rights of the call's user. @throws ReveilleError */
   connect: (user: unknown) => ChronosClient | Promise<ChronosClient>;
-  /** The zone of that user, for a time in words that names none; `undefined` when unknown. */
+  /** The agent that is woken. */
+  agentOf: (user: unknown) => string | undefined | Promise<string | undefined>;
+  /** The zone of that user, for a wall-clock time that names none; `undefined` when unknown. */
   zone: () => Promise<string | undefined>;
+  /** Whether the caller is a program with an access token. */
+  isRemote?: boolean;
   /** Adds a remedy to an error. */
   explain?: (error: ReveilleError, user: unknown) => ReveilleError;
   /** The remark for an alarm of an unknown conversation. */
@@ -243,8 +170,8 @@ export type ForwarderOptions = {
   /** Read at every call: `reveille up` may have been started meanwhile. */
   localDefaults: () => LocalDefaults | Promise<LocalDefaults>;
   /**
-   * The zone of this computer's user, for a time in words that names none; `undefined` when unknown. It is not read for
-   * a server of several users.
+   * The zone of this computer's user, for a wall-clock time that names none; `undefined` when unknown. It is not read
+   * for a server of several users.
    */
   zone: () => Promise<string | undefined>;
   clock: Clock;
@@ -346,42 +273,98 @@ export function createForwarder({ settings, localDefaults, zone, clock, log }: F
 
   return forwarderOf({
     connect,
+    async agentOf(user) {
+      if (resolveKeyFolder(settings)) return user as string;
+      return resolveMcpSettings(settings, await localDefaults()).userId;
+    },
     zone: async () => (resolveKeyFolder(settings) ? undefined : zone()),
     explain: (error, user) => withRemedy(error, settings, user),
     log,
   });
 }
 
+/** Whether the times of a schedule depend on a zone that it does not name itself. */
+const needsZone = ({ when, cron_expr: cron, rrule }: Record<string, unknown>): boolean =>
+  when !== undefined ||
+  (typeof cron === 'string' && !/^\s*@every/i.test(cron)) ||
+  (typeof rrule === 'string' && !/TZID=|DTSTART:\d{8}T\d{6}Z/i.test(rrule));
+
 export function forwarderOf(forwarding: Forwarding): ToolForwarder {
-  const { connect, zone, explain = (error) => error, newConversation = NEW_CONVERSATION, log } = forwarding;
+  const { connect, agentOf, zone, isRemote = false } = forwarding;
+  const { explain = (error) => error, newConversation = NEW_CONVERSATION, log } = forwarding;
 
   /**
-   * The zone of a time in words that names none: of the changed alarm, else of the user. Without any, chronosd refuses
-   * words that need one.
+   * The zone of a wall-clock time that names none: of the changed alarm, else of the user. Without any, chronosd refuses
+   * words that need one, and takes UTC for expressions.
    */
-  const zoneFor = async (client: ChronosClient, id: unknown, signal: AbortSignal): Promise<string | undefined> => {
-    const alarm = id === undefined ? undefined : await client.getAlarm(id as string, { signal });
+  const zoneFor = async (client: ChronosClient, id: string | undefined, signal: AbortSignal) => {
+    const alarm = id === undefined ? undefined : await client.getAlarm(id, { signal });
     return alarm?.timezone ?? (await zone());
   };
 
-  const forward: ToolForwarder = async (tool, source, signal, { user, conversation } = {}) => {
-    const to = FORWARDS[tool.name as ToolName];
-    const fields = readArguments(tool, to.arguments, to.raw, source);
+  /** What the answer to a change says besides the alarm. The alarm is set already, so that no error may hide it. */
+  const beside = async (client: ChronosClient, user: unknown, signal: AbortSignal): Promise<object> => {
+    const agent = await agentOf(user);
+    const totals = await Promise.resolve({ active: 0, wakes_per_day: 0 }).catch((thrown) => {
+      log.warn({ err: thrown }, 'the alarms could not be counted');
+      return undefined;
+    });
+    return { ...(agent !== undefined && { agent }), ...(totals && { alarms: totals }) };
+  };
+
+  const setAlarm = async (
+    call: AlarmSetCall,
+    signal: AbortSignal,
+    { user, conversation }: CallAbout,
+  ): Promise<object> => {
+    if (call.asks === 'help') return helpPage(call.topic, isRemote);
     const client = await connect(user);
-    if (tool.name !== 'alarm_set') return fitting(resultOf(await to.send(client, fields, signal)), tool.name);
-    if (fields.when !== undefined && fields.timezone === undefined) {
-      const timezone = await zoneFor(client, fields.alarm_id, signal);
+    const id = call.asks === 'change' ? await findAlarmId(client, call.id, { signal }) : undefined;
+    const { fields } = call;
+    if (needsZone(fields) && fields.timezone === undefined) {
+      const timezone = await zoneFor(client, id, signal);
       if (timezone !== undefined) fields.timezone = timezone;
     }
-    const setsNew = fields.alarm_id === undefined && fields.dry_run !== true;
-    if (!setsNew) return fitting(resultOf(await to.send(client, fields, signal)), tool.name);
+    if (call.asks === 'preview') return previewOf(client, fields as AlarmPreviewBody, signal);
+    if (call.asks === 'change') {
+      const changed = await changeAlarm(client, id!, call, signal);
+      const { empty } = call;
+      const note = `${empty.join(', ')} stays as it is: to empty a field, name it in clear`;
+      return { ...changed, ...(await beside(client, user, signal)), ...(empty.length > 0 && { note }) };
+    }
     const isDefault = fields.conversation_id === undefined;
     const own = isDefault ? conversation?.() : undefined;
     if (own) fields.conversation_id = own.id;
-    const sent = to.send(client, fields, signal);
+    const sent = client.createAlarm(fields as AlarmCreateBody, { signal });
     const answer = await (isDefault ? sent.catch((thrown) => refuseOtherConversation(thrown, fields)) : sent);
-    return fitting(resultOf({ ...answer, ...wakes(fields, own?.note, newConversation) }), tool.name);
+    const { agent, ...more } = (await beside(client, user, signal)) as { agent?: string };
+    return { ...answer, ...(agent !== undefined && { agent }), ...wakes(fields, own?.note, newConversation), ...more };
   };
+
+  const answerOf = async (
+    tool: ToolDefinition,
+    source: string,
+    signal: AbortSignal,
+    about: CallAbout,
+  ): Promise<object> => {
+    const { user } = about;
+    switch (tool.name as ToolName) {
+      case 'alarm_set':
+        return setAlarm(readSet(source, new Set(Object.keys(tool.inputSchema.properties))), signal, about);
+      case 'alarm_list': {
+        const asked = readList(source);
+        return listAlarms(await connect(user), asked, await agentOf(user), signal);
+      }
+      case 'alarm_cancel': {
+        const { alarm_id: given } = readCancel(source);
+        const client = await connect(user);
+        return boundedAlarm(await client.cancelAlarm(await findAlarmId(client, given, { signal }), { signal }));
+      }
+    }
+  };
+
+  const forward: ToolForwarder = async (tool, source, signal, about = {}) =>
+    fitting(resultOf(await answerOf(tool, source, signal, about)), tool.name);
 
   const handle: ToolForwarder = async (tool, source, signal, about) => {
     try {

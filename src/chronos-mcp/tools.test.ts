@@ -4,16 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { z } from 'zod';
-import { alarmCreateSchema, alarmListQuerySchema } from '../wire/alarm.ts';
-import {
-  CLEARABLE_FIELDS,
-  fieldOf,
-  OWNER_FIELDS,
-  PAYLOAD_MAX_BYTES,
-  WAKE_MESSAGE_MAX_BYTES,
-} from '../wire/alarm-fields.ts';
+import { alarmCreateSchema, LIST_LIMIT_MAX } from '../wire/alarm.ts';
+import { ALARM_KINDS, ALARM_STATUSES, OWNER_FIELDS } from '../wire/alarm-fields.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { alarmCancelArguments, alarmChangeArguments, alarmListArguments } from './proxy.ts';
+import { ALARM_ACTIONS, readSet } from './arguments.ts';
+import { EXAMPLES, HELP_TOPICS, helpPage } from './help.ts';
 import { readChronosTools, TOOL_NAMES, TOOLS_FILE } from './tools.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'reveille-tools-'));
@@ -21,75 +16,66 @@ after(() => rmSync(folder, { recursive: true }));
 
 const tools = readChronosTools(TOOLS_FILE);
 
-type JsonSchema = {
-  properties: Record<string, Record<string, unknown>>;
-  required?: string[];
-  additionalProperties?: unknown;
-};
-
-/** A schema without its descriptions. */
-function shapeOf({ properties, required = [], additionalProperties }: JsonSchema) {
-  const fields = Object.entries(properties).map(([name, { description: _, ...rest }]) => [name, rest] as const);
-  return { fields: Object.fromEntries(fields), required: required.toSorted(), additionalProperties };
-}
-
-function wireShape(schema: z.ZodType) {
-  return shapeOf(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as unknown as JsonSchema);
-}
+const propertiesOf = (name: string) => tools.get(name)!.inputSchema.properties;
+const inSchema = new Set(Object.keys(propertiesOf('alarm_set')));
 
 test('the tools are exactly alarm_set, alarm_list and alarm_cancel', () => {
   assert.deepEqual([...tools.keys()], [...TOOL_NAMES]);
 });
 
-test('the fields of alarm_set, their types and their bounds agree with the wire, for a new alarm and for a change', () => {
-  const { fields, required } = shapeOf(tools.get('alarm_set')!.inputSchema as unknown as JsonSchema);
-  const [create, change] = [wireShape(alarmCreateSchema).fields, wireShape(alarmChangeArguments).fields];
-  assert.deepEqual(Object.keys(fields), [...Object.keys(create), 'alarm_id', 'action', 'dry_run']);
-  assert.deepEqual(Object.keys(fields).sort(), Object.keys(change).sort());
-  // A change needs none of the fields of a new alarm.
-  assert.deepEqual(required, []);
-  for (const name of OWNER_FIELDS) {
-    const { enum: choices, minimum, maximum, oneOf } = create[name]!;
-    // Some models cannot read a union: its members are in one object.
-    const type = oneOf === undefined ? create[name]!.type : 'object';
-    const isClearable = CLEARABLE_FIELDS.includes(name);
-    const [shown, bounds] = [
-      fields[name]!,
-      { minimum, maximum: fieldOf(name).most === undefined ? undefined : maximum },
-    ];
-    assert.deepEqual(shown.type, isClearable ? [type, 'null'] : type, name);
-    assert.deepEqual(shown.enum, isClearable && choices ? [...(choices as string[]), null] : choices, name);
-    assert.deepEqual({ minimum: shown.minimum, maximum: shown.maximum }, bounds, name);
-    assert.equal(alarmChangeArguments.shape[name].safeParse(null).success, isClearable, name);
+test('every field of an alarm is in the schema of alarm_set or on one page of its help', () => {
+  const pages = HELP_TOPICS.flatMap((topic) => Object.keys(helpPage(topic, false).fields));
+  assert.deepEqual(pages.toSorted(), [...new Set(pages)].sort(), 'each is on one page');
+  const others = OWNER_FIELDS.filter((name) => !inSchema.has(name));
+  assert.deepEqual(pages.toSorted(), [...others, 'dry_run'].sort());
+});
+
+test('the types and choices of alarm_set agree with the wire', () => {
+  const wire = z.toJSONSchema(alarmCreateSchema, { io: 'input', unrepresentable: 'any' }).properties!;
+  for (const [name, { type, enum: choices }] of Object.entries(propertiesOf('alarm_set'))) {
+    const expected = wire[name] as { type?: string } | undefined;
+    // A payload is any JSON; as a text it is read as JSON.
+    if (expected && name !== 'payload') assert.equal(type, expected.type, name);
+    if (name === 'kind') assert.deepEqual(choices, [...ALARM_KINDS]);
+    if (name === 'action') assert.deepEqual(choices, [...ALARM_ACTIONS]);
+    if (name === 'help') assert.deepEqual(choices, [...HELP_TOPICS]);
   }
+  assert.deepEqual(propertiesOf('alarm_list').status!.enum, [...ALARM_STATUSES]);
+  assert.match(propertiesOf('alarm_list').limit!.description!, new RegExp(String(LIST_LIMIT_MAX)));
 });
 
-test('the definition of alarm_set has at most 7450 bytes of schema: each prompt of a model contains it', () => {
-  const { inputSchema, description } = tools.get('alarm_set')!;
-  assert.ok(JSON.stringify(inputSchema).length <= 7450, String(JSON.stringify(inputSchema).length));
-  assert.ok(description.length <= 1100, String(description.length));
+test('each example of the help is accepted, alone and as a whole call, as an object and as text', () => {
+  for (const [name, example] of Object.entries(EXAMPLES)) {
+    for (const more of [{ [name]: example }, JSON.stringify({ [name]: example })]) {
+      const call = readSet(JSON.stringify({ wake_message: 'x', when: 'every day at 9', more }), inSchema);
+      const isPreview = name === 'dry_run';
+      assert.deepEqual(call.asks === 'help' || [call.asks, call.fields[name]], [
+        isPreview ? 'preview' : 'new',
+        isPreview ? undefined : example,
+      ]);
+    }
+  }
+  for (const topic of HELP_TOPICS)
+    for (const call of helpPage(topic, false).calls) assert.equal(readSet(JSON.stringify(call), inSchema).asks, 'new');
 });
 
-test('the fields of alarm_list and alarm_cancel match the checks', () => {
-  const shape = (name: string) => shapeOf(tools.get(name)!.inputSchema as unknown as JsonSchema);
-  assert.deepEqual(shape('alarm_list'), wireShape(alarmListArguments));
-  assert.deepEqual(shape('alarm_cancel'), wireShape(alarmCancelArguments));
-  // Search and upcoming alarms are for people, who have more alarms on a screen than an agent.
-  const { text, sort, until, ...query } = alarmListQuerySchema.shape;
-  assert.deepEqual(Object.keys(alarmListArguments.shape).sort(), Object.keys(query).sort());
-});
-
-test('the descriptions contain the byte limits', () => {
-  const { wake_message, payload } = tools.get('alarm_set')!.inputSchema.properties;
-  assert.match(wake_message!.description!, new RegExp(String(WAKE_MESSAGE_MAX_BYTES)));
-  assert.match(payload!.description!, new RegExp(String(PAYLOAD_MAX_BYTES)));
+test('a page of help is short, and a remote client reads only what it may set', () => {
+  for (const topic of HELP_TOPICS)
+    assert.ok(
+      JSON.stringify(helpPage(topic, false)).length < 2600,
+      `${topic} ${JSON.stringify(helpPage(topic, false)).length}`,
+    );
+  assert.deepEqual(helpPage('turn', true).fields, {});
+  assert.deepEqual(helpPage('turn', true).calls, []);
+  assert.equal('urgent' in helpPage('policies', true).fields, false);
+  assert.ok(helpPage('policies', false).fields.urgent);
 });
 
 test('every tool and every field is described, and no schema uses features that model APIs refuse at the top', () => {
   for (const tool of tools.values()) {
-    assert.ok(tool.description.length > 80, tool.name);
+    assert.ok(tool.description.length > 80 && tool.description.length <= 1024, tool.name);
     for (const [name, { description }] of Object.entries(tool.inputSchema.properties)) {
-      assert.ok(description && description.length > 10, `${tool.name}.${name}`);
+      assert.ok(description && description.length >= 10, `${tool.name}.${name}`);
     }
     for (const keyword of ['oneOf', 'anyOf', 'allOf', 'not']) assert.equal(keyword in tool.inputSchema, false);
   }

@@ -11,7 +11,6 @@ import { readChronosTools, TOOLS_FILE, type ToolDefinition } from '../chronos-mc
 import type { Logger } from '../kit/log/log.ts';
 import { TRACEPARENT } from '../kit/trace/trace.ts';
 import type { AlarmView } from '../wire/alarm.ts';
-import { isForClients, OWNER_FIELDS } from '../wire/alarm-fields.ts';
 import { encodeJson, exactJson } from '../wire/json.ts';
 import {
   type GrantedToken,
@@ -73,18 +72,6 @@ export function scopesFor(message: RemoteMessage, extensions: readonly ServerExt
   return WRITING_TOOLS.has(params.name) ? ['alarms:write'] : ['alarms:read'];
 }
 
-const OF_OTHERS: ReadonlySet<string> = new Set(OWNER_FIELDS.filter((name) => !isForClients(name)));
-
-/** The alarm tools without the arguments that a client may not give. */
-function remoteTools(): ReadonlyMap<string, ToolDefinition> {
-  const tools = [...readChronosTools(TOOLS_FILE)].map(([name, tool]): [string, ToolDefinition] => {
-    const given = Object.entries(tool.inputSchema.properties).filter(([field]) => !OF_OTHERS.has(field));
-    const properties = Object.fromEntries(given);
-    return [name, { ...tool, inputSchema: { ...tool.inputSchema, properties } }];
-  });
-  return new Map(tools);
-}
-
 /**
  * An alarm without what the scopes of a client exclude; chronosd has removed what no client sees. The address of a hook
  * wakes the agent, as only a writing client may. The conversations of others need a scope of their own.
@@ -106,6 +93,7 @@ const seenBy = (caller: RemoteCaller, client: ChronosClient): ChronosClient => (
     const page = await client.listAlarms(query, options);
     return { ...page, alarms: page.alarms.map((alarm) => seenAlarm(alarm, caller)) };
   },
+  getAlarm: async (...given) => seenAlarm(await client.getAlarm(...given), caller),
   patchAlarm: async (...given) => seenAlarm(await client.patchAlarm(...given), caller),
   cancelAlarm: async (...given) => seenAlarm(await client.cancelAlarm(...given), caller),
   pauseAlarm: async (...given) => seenAlarm(await client.pauseAlarm(...given), caller),
@@ -137,10 +125,12 @@ export function serverFactory({ backends, extensions, log }: ServersOptions): (m
   let tools: ReadonlyMap<string, ToolDefinition> | undefined;
 
   const alarmServer = ({ caller, argumentsText }: RemoteMessage): Server => {
-    tools ??= remoteTools();
+    tools ??= readChronosTools(TOOLS_FILE);
     const forward = forwarderOf({
       connect: async () => seenBy(caller, await backends.alarms!(caller)),
+      agentOf: () => caller.userId,
       zone: async () => backends.zone?.(caller),
+      isRemote: true,
       newConversation: NEW_CONVERSATION,
       log,
     });

@@ -1,6 +1,6 @@
 /**
  * The table of an alarm's fields. The schemas of `alarm.ts`, the domain's type, the columns of both stores, the mapping
- * between them, the definition of the tool, the flags of the command line and the form of the console follow from it.
+ * between them, the flags of the command line and the form of the console follow from it.
  * Data only: the command line reads it at every start, so it imports nothing but types.
  */
 import type { CheckState, EventState, ObjectField, ObjectValue } from './conditions.ts';
@@ -71,8 +71,6 @@ export type AlarmField = {
   readonly absent?: null | string | 0 | false;
   /** By default, the owner sees a field that is not absent. */
   readonly view?: 'always' | 'never';
-  /** The description for the model in the tool `alarm_set`. */
-  readonly tool?: string;
   /** The flag of `alarm set` and `alarm edit`. A flag without a help text is read in a way of its own. */
   readonly flag?: { readonly name: string; readonly help?: string };
   /** The control in the form of the console. A control without a hint is written in a way of its own. */
@@ -94,7 +92,6 @@ export const ALARM_FIELDS = {
     clients: 'set',
     of: ALARM_KINDS,
     edit: 'never',
-    tool: '"once" with delay_seconds or fire_at, "cron" with cron_expr, "rrule" with rrule, "event" with event, after or expect. Omit it with when.',
   },
   label: {
     type: 'text',
@@ -102,7 +99,6 @@ export const ALARM_FIELDS = {
     most: 200,
     absent: '',
     view: 'always',
-    tool: 'A short name for people and for alarm_list.',
     flag: { name: 'label', help: 'a short name' },
     form: { name: 'label', title: 'Label', hint: 'A short name. Optional.' },
     row: ['label', '{}'],
@@ -114,7 +110,6 @@ export const ALARM_FIELDS = {
     most: WAKE_MESSAGE_MAX_BYTES,
     required: true,
     edit: 'set',
-    tool: `Instructions to your future self, delivered unchanged: at most ${WAKE_MESSAGE_MAX_BYTES} bytes. Required for a new alarm.`,
     form: { name: 'message' },
   },
   /** JSON source text, never re-encoded. */
@@ -123,14 +118,12 @@ export const ALARM_FIELDS = {
     clients: 'set',
     absent: null,
     edit: 'set',
-    tool: `Any JSON for your future self, delivered unchanged: at most ${PAYLOAD_MAX_BYTES} bytes.`,
     form: { name: 'payload' },
   },
   conversation_id: {
     type: 'identifier',
     clients: 'set',
     absent: null,
-    tool: 'The conversation to be woken in. Default: that of this call; the answer names it, or its note says that the alarm starts a new one.',
     flag: { name: 'conversation', help: 'the conversation that receives the message' },
     form: {
       name: 'conversation',
@@ -146,7 +139,6 @@ export const ALARM_FIELDS = {
     most: 200,
     absent: null,
     edit: 'never',
-    tool: 'Prevents a second alarm from a repeated call: the same key with the same fields returns the first (deduped true). Derive it from the task, such as check-tx-0xABC.',
     flag: { name: 'key' },
     row: ['key', '{}'],
   },
@@ -159,7 +151,6 @@ export const ALARM_FIELDS = {
     most: 200,
     absent: null,
     edit: 'set',
-    tool: 'The time in words: "in 20 minutes", "tomorrow 9am", "every other monday at 10". Check the reading in the answer.',
     row: ['asked for', '{}'],
     fact: ['Asked for', '{}'],
   },
@@ -172,7 +163,6 @@ export const ALARM_FIELDS = {
     absent: null,
     edit: 'set',
     view: 'never',
-    tool: 'Once, this many seconds from now.',
     flag: { name: 'in' },
   },
   /** For `once`: the instant it is due. */
@@ -181,7 +171,6 @@ export const ALARM_FIELDS = {
     clients: 'set',
     absent: null,
     edit: 'set',
-    tool: 'Once, at this RFC 3339 instant with an offset: 2026-06-15T09:00:00+02:00.',
     flag: { name: 'at' },
   },
   cron_expr: {
@@ -191,7 +180,6 @@ export const ALARM_FIELDS = {
     most: 200,
     absent: null,
     edit: 'set',
-    tool: 'Minute, hour, day of month, month, weekday: "0 9 * * 1-5"; or @daily; or @every 90s.',
     flag: { name: 'cron' },
   },
   /** For `rrule`: content lines of RFC 5545. */
@@ -203,7 +191,6 @@ export const ALARM_FIELDS = {
     most: 4000,
     absent: null,
     edit: 'set',
-    tool: 'RFC 5545 lines (RRULE, DTSTART, RDATE, EXDATE): "RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO;BYHOUR=10;BYMINUTE=0;BYSECOND=0".',
     flag: { name: 'rrule' },
   },
   /** As the client wrote it; `null` means UTC. */
@@ -213,7 +200,6 @@ export const ALARM_FIELDS = {
     least: 1,
     most: 64,
     absent: null,
-    tool: 'IANA zone of when, cron_expr and rrule. Default: that of the user for when, UTC for the others.',
     flag: { name: 'zone' },
   },
   /** The instant from which an `@every` series counts. */
@@ -224,7 +210,6 @@ export const ALARM_FIELDS = {
     least: 0,
     most: 3600,
     absent: 0,
-    tool: 'Fire up to this much later, to spread load.',
     flag: { name: 'jitter', help: 'fire up to this much later, to spread load' },
     form: { name: 'jitter', title: 'Jitter', hint: 'Fires within this time after the due time. Example: 5m.' },
     row: ['jitter', 'up to {}'],
@@ -235,7 +220,6 @@ export const ALARM_FIELDS = {
     clients: 'set',
     only: 'series',
     absent: null,
-    tool: 'A series ends at this RFC 3339 instant.',
     flag: { name: 'until', help: 'last instant at which a series may fire' },
     form: {
       name: 'until',
@@ -251,7 +235,6 @@ export const ALARM_FIELDS = {
     only: 'series',
     least: 1,
     absent: null,
-    tool: 'A series ends after this many fires.',
     flag: { name: 'times', help: 'largest number of fires of a series' },
     form: { name: 'times', title: 'Number of fires', hint: 'How often a repeating alarm fires in total.' },
     row: ['at most', '{} times'],
@@ -263,7 +246,6 @@ export const ALARM_FIELDS = {
     only: 'series',
     in: 'options',
     absent: null,
-    tool: 'A series skips the days of this installed calendar, such as "de-berlin".',
     flag: { name: 'holidays', help: 'installed calendar on whose days a series does not fire' },
     form: { name: 'holidays', title: 'Holidays', hint: 'Name of an installed calendar: no fires on its days.' },
     row: ['except on', 'days of {}'],
@@ -276,7 +258,6 @@ export const ALARM_FIELDS = {
     of: CATCH_UPS,
     in: 'options',
     absent: 'latest',
-    tool: 'Overdue fires of a series that still happen after downtime. Default: latest.',
     flag: { name: 'catch-up', help: 'overdue occurrences that fire: latest, all or none' },
     form: {
       name: 'catch_up',
@@ -295,7 +276,6 @@ export const ALARM_FIELDS = {
     least: 1,
     most: DELAY_MAX_SECONDS,
     absent: null,
-    tool: 'Fires overdue by more than this are missed.',
     flag: { name: 'catch-up-window', help: 'largest lateness of an overdue occurrence that still fires' },
     form: { name: 'catch_up_window', title: 'Catch-up window', hint: 'Older occurrences are missed. Example: 12h.' },
     row: ['catch up within', '{}'],
@@ -308,7 +288,6 @@ export const ALARM_FIELDS = {
     of: OVERLAPS,
     in: 'options',
     absent: 'allow',
-    tool: 'While the previous turn of a series runs, a fire starts another turn (allow, default), is dropped (skip), or waits (buffer_one: only the latest).',
     flag: { name: 'overlap', help: 'while a turn runs: allow, skip, buffer_one or buffer_all' },
     form: {
       name: 'overlap',
@@ -324,7 +303,6 @@ export const ALARM_FIELDS = {
     only: 'series',
     in: 'options',
     absent: false,
-    tool: 'Pause a series when a delivery is given up or its turn fails.',
     flag: { name: 'pause-on-failure', help: 'pause the series when a fire or its turn fails' },
     form: { name: 'pauses', title: 'Pause the series when a fire or its turn fails' },
     row: ['on failure', 'pauses'],
@@ -336,7 +314,6 @@ export const ALARM_FIELDS = {
     clients: 'set',
     in: 'options',
     absent: null,
-    tool: 'Decides about each wake, without a model. {"http": {"url": "https://…", "etag": "changed"}}; a command wakes with exit 0, skips with 1.',
     flag: { name: 'check' },
     row: ['checks', '{}'],
     fact: ['Checks', '{}'],
@@ -348,7 +325,6 @@ export const ALARM_FIELDS = {
     in: 'options',
     absent: null,
     edit: 'set',
-    tool: 'Wakes on an event: {"source": "webhook", "verify": "github", "filter": {"pointer": "/body/action", "equals": "opened"}, "quiet_for": "PT30S", "repeat": "always"}. file needs path; mcp server and name; process pid.',
     flag: { name: 'on' },
     row: ['waits for', '{}'],
     fact: ['Waits for', '{}'],
@@ -360,7 +336,6 @@ export const ALARM_FIELDS = {
     in: 'options',
     absent: null,
     edit: 'set',
-    tool: 'Wakes after the turn of another alarm: {"alarm": "<id>", "on": "failed"}. Default: finished.',
     flag: { name: 'after' },
     row: ['after', '{}'],
     fact: ['After', '{}'],
@@ -372,7 +347,6 @@ export const ALARM_FIELDS = {
     in: 'options',
     absent: null,
     edit: 'set',
-    tool: 'Wakes when nothing came in time: {"every": "P1D", "grace": "PT1H"}. Beside event or after: none of these. Alone: no call of the address in the answer.',
     flag: { name: 'expect-every' },
     row: ['expects', '{}'],
     fact: ['Expects', '{}'],
@@ -383,7 +357,6 @@ export const ALARM_FIELDS = {
     clients: 'never',
     in: 'options',
     absent: null,
-    tool: 'A command instead of the turn: {"argv": ["./backup.sh"]}. Its output is the result.',
     flag: { name: 'run' },
     row: ['runs', '{}'],
     fact: ['Runs', '{}'],
@@ -413,7 +386,6 @@ export const ALARM_FIELDS = {
     least: 1,
     most: 200,
     absent: null,
-    tool: 'The model of the turn, if not your default.',
     flag: { name: 'model', help: 'model of the turn' },
     form: { name: 'model', title: 'Model', hint: 'Model of the turn. Default: the one of the agent.' },
     row: ['model', '{}'],
@@ -425,7 +397,6 @@ export const ALARM_FIELDS = {
     in: 'options',
     most: 64,
     absent: null,
-    tool: 'The only tools of the turn, by name; [] for none. Default: all.',
     flag: { name: 'tools', help: 'tools the turn may use, separated by commas; "" for none' },
     form: {
       name: 'tools',
@@ -441,7 +412,6 @@ export const ALARM_FIELDS = {
     in: 'options',
     most: 16,
     absent: null,
-    tool: "Channels of the user that also get the turn's result. A turn that answers exactly NOTHING_TO_REPORT sends no notification.",
     flag: { name: 'deliver', help: 'channels that get the result, separated by commas' },
     form: { name: 'deliver', title: 'Deliver to', hint: 'Channels that get the result, separated by commas.' },
     row: ['deliver to', '{}'],
@@ -453,7 +423,6 @@ export const ALARM_FIELDS = {
     clients: 'set',
     least: 1,
     most: 1000,
-    tool: 'Give up an occurrence after this many failed deliveries. Default: 100, about a day.',
     flag: { name: 'max-failures', help: 'stop after this many failed attempts for one occurrence' },
     form: { name: 'failures', title: 'Attempts', hint: 'Failed attempts for one fire, 1 to 1000.' },
     fact: ['Attempts', 'at most {}'],
@@ -465,7 +434,6 @@ export const ALARM_FIELDS = {
     least: 1,
     most: DELAY_MAX_SECONDS,
     absent: null,
-    tool: 'An occurrence that is later than this is missed. Default: it is delivered, however late.',
     flag: { name: 'max-lateness', help: 'record an occurrence as missed when it is later than this' },
     form: { name: 'lateness', title: 'Grace period', hint: 'A later fire counts as missed. Example: 15m.' },
     row: ['lateness', 'at most {}'],
@@ -476,7 +444,6 @@ export const ALARM_FIELDS = {
     type: 'switch',
     clients: 'never',
     absent: false,
-    tool: 'Fire in quiet hours of the user too. Only when waiting until morning would do harm.',
     flag: { name: 'urgent', help: 'fire in quiet hours too' },
     form: { name: 'urgent', title: 'Urgent: quiet hours do not defer it' },
     row: ['urgent', 'yes: quiet hours do not defer it'],
@@ -487,7 +454,6 @@ export const ALARM_FIELDS = {
     type: 'switch',
     clients: 'never',
     absent: false,
-    tool: "Wake the user's computer from sleep for it, if set up. Only when it must not wait for the user.",
     flag: { name: 'wake-computer', help: 'wake the computer from sleep; needs "reveille service wake on"' },
     form: { name: 'wakes', title: 'Wake the computer from sleep, if that is set up' },
     row: ['computer', 'is woken from sleep for it, if enabled'],

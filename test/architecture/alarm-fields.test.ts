@@ -47,7 +47,3 @@ test('no two fields have the same flag, control or row', () => {
   };
   for (const [kind, given] of Object.entries(names)) assert.deepEqual(given, [...new Set(given)], kind);
 });
-
-test('every field that the owner sets is described for the model', () => {
-  for (const name of OWNER_FIELDS) assert.ok((fieldOf(name).tool ?? '').length > 10, name);
-});

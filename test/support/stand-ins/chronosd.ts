@@ -94,6 +94,9 @@ export async function startStandInChronosd(token = 'stand-in-transport-token'): 
     return alarm;
   };
 
+  const viewsOf = (owner: string) =>
+    [...alarms.values()].filter((alarm) => alarm.owner === owner).map(({ view }) => view);
+
   const route = (request: IncomingMessage, url: URL, body: string): unknown => {
     const [method, path] = [request.method, url.pathname];
     if (path === '/healthz') return { status: 'ok' };
@@ -109,11 +112,15 @@ export async function startStandInChronosd(token = 'stand-in-transport-token'): 
     const owner = ownerOf(request);
     if (method === 'POST' && path === '/v1/alarms') return create(owner, body);
     if (method === 'GET' && path === '/v1/alarms') {
-      const { limit = 100, status } = parseOrThrow(alarmListQuerySchema, Object.fromEntries(url.searchParams));
-      const mine = [...alarms.values()].filter((alarm) => alarm.owner === owner).map(({ view }) => view);
-      const page = mine.filter((view) => status === undefined || view.status === status).slice(0, limit);
+      const query = parseOrThrow(alarmListQuerySchema, Object.fromEntries(url.searchParams));
+      const { limit = 100, kind, status = query.sort && 'active' } = query;
+      const isAsked = (view: Record<string, unknown>) =>
+        (status === undefined || view.status === status) && (kind === undefined || view.kind === kind);
+      const page = viewsOf(owner).filter(isAsked).slice(0, limit);
       return { alarms: page, count: page.length };
     }
+    if (method === 'GET' && path === '/v1/alarms/totals')
+      return { active: viewsOf(owner).filter(({ status }) => status === 'active').length, wakes_per_day: 0 };
     const id = /^\/v1\/alarms\/([^/]+)$/.exec(path)?.[1];
     if (id && method === 'GET') return find(owner, id).view;
     if (id && method === 'DELETE') {

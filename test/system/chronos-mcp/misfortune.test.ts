@@ -256,7 +256,7 @@ describe('when chronosd is faulty', () => {
       response.end(JSON.stringify({ ok: true, data: { alarms, count: 12 } }));
       return true;
     };
-    const failure = await failureOf('alarm_list', '{}');
+    const failure = await failureOf('alarm_list', '{"full":true}');
     assert.equal(failure.code, 'invalid_request');
     assert.match(failure.message, /smaller limit/);
   });

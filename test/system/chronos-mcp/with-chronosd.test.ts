@@ -83,7 +83,7 @@ describe('the client and the tools with a real chronosd', () => {
       `{"kind":"once","delay_seconds":${HOUR},"wake_message":"hé ","payload":${PAYLOAD},"idempotency_key":"one"}`,
     );
     assert.deepEqual([again.data.id, again.data.deduped], [set.data.id, true]);
-    const listed = await callTool('alarm_list', '{"status":"active","kind":"once","limit":1}');
+    const listed = await callTool('alarm_list', '{"status":"active","kind":"once","limit":1,"full":true}');
     assert.ok(sliceAt(listed.line, ['result', 'structuredContent', 'alarms'])?.includes(PAYLOAD));
     const cancelled = await callTool('alarm_cancel', `{"alarm_id":"${set.data.id}"}`);
     assert.equal(cancelled.data.status, 'cancelled');
@@ -127,8 +127,11 @@ describe('the client and the tools with a real chronosd', () => {
     assert.deepEqual([view.cron_expr, view.timezone, view.max_fires], ['0 9 1 1 *', 'Asia/Tokyo', 2]);
     assert.equal(view.payload?.text, PAYLOAD);
     // The answer is short: the model knows the fields that it has sent.
-    assert.deepEqual(edited, { id, next_fire_at: view.next_fire_at, status: 'active' });
-    await change('"label":null,"max_fires":null');
+    const { reading, agent: woken, alarms, ...short } = edited;
+    assert.deepEqual(short, { id, next_fire_at: view.next_fire_at, status: 'active', timezone: 'Asia/Tokyo' });
+    assert.deepEqual([reading.timezone, woken], ['Asia/Tokyo', agent.userId]);
+    assert.ok(alarms.active > 0 && alarms.wakes_per_day >= 0);
+    await change('"clear":["label"],"max_fires":null');
     const { label, max_fires: most } = await client.getAlarm(id);
     assert.deepEqual([label, most], ['', undefined]);
 

@@ -1,4 +1,4 @@
-/** The zone of a time in words that a tool call names without one. */
+/** The zone of a wall-clock time that a tool call names without one. */
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -14,7 +14,7 @@ import { type AgentFiles, makeAgentFiles } from './agent-files.ts';
 
 const WORDS = '"wake_message":"x","when":"tomorrow 9am"';
 
-describe('a time in words', () => {
+describe('a wall-clock time', () => {
   let chronosd: StandInChronosd;
   let agent: AgentFiles;
   before(async () => {
@@ -42,7 +42,10 @@ describe('a time in words', () => {
     const about = several ? { user: 'executor' } : {};
     const result = await createForwarder(options)(tool, `{${fields}}`, new AbortController().signal, about);
     assert.equal(result.isError, undefined, JSON.stringify(result.structuredContent));
-    const { timezone, ...rest } = JSON.parse(chronosd.seen.at(-1)!.body) as Record<string, unknown>;
+    const { timezone, ...rest } = JSON.parse(chronosd.seen.findLast(({ method }) => method === 'POST')!.body) as Record<
+      string,
+      unknown
+    >;
     assert.equal(rest.wake_message, 'x');
     return { timezone, reads };
   }
@@ -63,9 +66,18 @@ describe('a time in words', () => {
     assert.deepEqual(await sent(WORDS, 'Asia/Tokyo', true), { timezone: undefined, reads: 0 });
   });
 
-  test('is the only time that gets one', async () => {
-    const cron = '"wake_message":"x","kind":"cron","cron_expr":"0 9 * * *"';
-    assert.deepEqual(await sent(cron, 'Asia/Tokyo'), { timezone: undefined, reads: 0 });
+  test('is not the only time that gets one: so does every expression of wall-clock times without a zone', async () => {
+    const alarm = (fields: string) => `"wake_message":"x",${fields}`;
+    const withZone = ['"cron_expr":"0 9 * * *"', '"cron_expr":"@daily"', '"rrule":"RRULE:FREQ=DAILY"'];
+    const without = [
+      ...['"cron_expr":"@every 90s"', '"delay_seconds":60', '"fire_at":"2999-01-01T00:00:00Z"'],
+      '"rrule":"DTSTART;TZID=Europe/Berlin:20260101T090000\\nRRULE:FREQ=DAILY"',
+      '"rrule":"DTSTART:20260101T090000Z\\nRRULE:FREQ=DAILY"',
+    ];
+    for (const fields of withZone)
+      assert.deepEqual(await sent(alarm(fields), 'Asia/Tokyo'), { timezone: 'Asia/Tokyo', reads: 1 }, fields);
+    for (const fields of without)
+      assert.deepEqual(await sent(alarm(fields), 'Asia/Tokyo'), { timezone: undefined, reads: 0 }, fields);
   });
 });
 
