@@ -19,6 +19,8 @@ const naming = (name: string) =>
 
 test('a field of an alarm is named by the table, its migrations, and the code that acts on it', () => {
   assert.deepEqual(naming('wake_computer'), [
+    // It is explained to models.
+    'src/chronos-mcp/help.ts',
     // It is refused beside looks.
     'src/chronos/alarm/definition.ts',
     'src/chronos/daemon.ts',

@@ -182,7 +182,7 @@ test('buckets change under replicas that create and fire alarms: nothing is lost
   await Promise.all([...creating, ...firing]);
   // A replica finds its claims whose answer was lost after some seconds.
   const hasFired = async ({ owner, id }: { owner: string; id: string }) =>
-    (await replicas[1]!.get(owner, id))?.alarm.status === 'fired';
+    (await stubbornly(() => replicas[1]!.get(owner, id)))?.alarm.status === 'fired';
   let open = acknowledged;
   await eventually('every alarm has fired', async () => {
     while ((await fireOnce(replicas[0]!, NOW + 60_000)) > 0);
@@ -195,7 +195,7 @@ test('buckets change under replicas that create and fire alarms: nothing is lost
   assert.ok(acknowledged.length > 100);
   assert.equal(new Set(acknowledged.map(({ id }) => id)).size, acknowledged.length);
   for (const { owner, id } of acknowledged) {
-    const { state, attempts } = await everythingOf(replicas[1]!, owner, id);
+    const { state, attempts } = await stubbornly(() => everythingOf(replicas[1]!, owner, id));
     assert.equal(state?.alarm.status, 'fired', id);
     assert.equal(attempts.filter(({ outcome }) => outcome === 'delivered').length, 1, id);
   }
