@@ -202,6 +202,9 @@ function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
+/** Some clients send every argument of a tool: `null` and empty text are arguments that are not given. */
+const givenOrNot = (value: unknown): unknown => (value === null || value === '' ? undefined : value);
+
 function refuseLong(code: 'INTENT_TOO_LONG' | 'SUMMARY_TOO_LONG', name: string, text: string): void {
   const bytes = Buffer.byteLength(text);
   if (bytes <= SESSION_TEXT_MAX_BYTES) return;
@@ -231,12 +234,13 @@ export function readIntent({ intent }: Arguments): string {
 }
 
 /**
- * @returns the summary unchanged; `undefined` without one, `null` included
+ * @returns the summary unchanged; `undefined` if it is not given
  * @throws ChronometricError `SUMMARY_TOO_LONG`
  * @throws InvalidArgument for another type
  */
-export function readSummary({ summary }: Arguments): string | undefined {
-  if (summary === undefined || summary === null) return undefined;
+export function readSummary(args: Arguments): string | undefined {
+  const summary = givenOrNot(args.summary);
+  if (summary === undefined) return undefined;
   if (typeof summary !== 'string')
     throw new InvalidArgument(`summary must be text or omitted (got ${kindOf(summary)})`);
   if (!summary.isWellFormed())
@@ -245,9 +249,18 @@ export function readSummary({ summary }: Arguments): string | undefined {
   return summary;
 }
 
-/** @throws ChronometricError `INVALID_THRESHOLD` for anything but an integer of at least 1 */
-export function readThreshold({ threshold_minutes: given }: Arguments): number {
-  if (typeof given === 'number' && Number.isSafeInteger(given) && given >= 1) return given;
-  const got = typeof given === 'number' ? String(given) : kindOf(given);
+/** A number in digits, as some models write it. */
+const DIGITS = /^-?\d+(\.\d+)?$/;
+
+/**
+ * Also reads the number from a text: `"45"`.
+ *
+ * @throws ChronometricError `INVALID_THRESHOLD` for anything but an integer of at least 1
+ */
+export function readThreshold(args: Arguments): number {
+  const given = givenOrNot(args.threshold_minutes);
+  const threshold = typeof given === 'string' && DIGITS.test(given) ? Number(given) : given;
+  if (typeof threshold === 'number' && Number.isSafeInteger(threshold) && threshold >= 1) return threshold;
+  const got = typeof threshold === 'number' ? String(threshold) : kindOf(threshold);
   throw new ChronometricError('INVALID_THRESHOLD', `threshold_minutes must be a whole number, 1 or more (got ${got})`);
 }
