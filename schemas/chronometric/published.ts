@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHRONOMETRIC_VERSION } from '../../src/chronometric/server.ts';
-import { toolDefinitions } from '../../src/chronometric/tools/definitions.ts';
+import { publishedSchemas, toolDefinitions } from '../../src/chronometric/tools/definitions.ts';
 import { CHRONOMETRIC_TOOL_VERSIONS, type ChronometricTool, DAYS } from '../../src/wire/chronometric-vocabulary.ts';
 import { changesThatBreak, type Direction, type Schema, WORDS } from './additive.ts';
 
@@ -14,7 +14,7 @@ export type ToolSchema = { readonly name: ChronometricTool; readonly direction: 
 
 /** The current schemas, each with an identity that stays for all of v0.1.x. */
 export function toolSchemas(): readonly ToolSchema[] {
-  return toolDefinitions().flatMap(({ name, title, description, inputSchema, outputSchema }) =>
+  return toolDefinitions().flatMap(({ name, title, description }) =>
     DIRECTIONS.map((direction): ToolSchema => {
       const about =
         direction === 'input'
@@ -25,7 +25,7 @@ export function toolSchemas(): readonly ToolSchema[] {
         $id: `urn:reveille:chronometric:${LINE}:${name}:${direction}`,
         $comment: `version ${CHRONOMETRIC_TOOL_VERSIONS[name]} of ${name}`,
         ...about,
-        ...(direction === 'input' ? inputSchema : outputSchema),
+        ...publishedSchemas(name)[direction],
       };
       return { name, direction, schema };
     }),

@@ -10,6 +10,7 @@ import {
   toolSchemas,
   toolVersions,
 } from '../../schemas/chronometric/published.ts';
+import { publishedSchemas, toolDefinitions } from '../../src/chronometric/tools/definitions.ts';
 import { CHRONOMETRIC_TOOL_VERSIONS } from '../../src/wire/chronometric-vocabulary.ts';
 
 test('the tools of chronometric have only additive changes since v0.1.0, except corrections from the sources', () => {
@@ -71,6 +72,28 @@ test('a removed tool is a breaking change, and an added tool is not', () => {
     'get_time_context.output: is gone',
   ]);
   assert.deepEqual(breaksSince(now.slice(2), now), []);
+});
+
+/** Compares a place of a listed schema with the published one, whose bounds and patterns it omits. */
+function assertShown(path: string, listed: Schema, published: Schema): void {
+  const { anyOf = [], ...certain } = published as { anyOf?: Schema[] };
+  const isNullable = anyOf.some(({ type }) => type === 'null');
+  const { type, enum: choices, properties = {} } = anyOf.find((each) => each.type !== 'null') ?? (certain as Schema);
+  assert.equal(listed.type, isNullable ? undefined : type, path);
+  assert.deepEqual(listed.enum, choices, path);
+  const [shown, whole] = [listed.properties ?? {}, properties] as Record<string, Schema>[];
+  assert.deepEqual(Object.keys(shown!), Object.keys(whole!), path);
+  for (const [name, member] of Object.entries(shown!)) assertShown(`${path}/${name}`, member, whole![name]!);
+}
+
+test('tools/list has each member, type and choice of the published schemas, and closes and requires no answer', () => {
+  for (const { name, inputSchema, outputSchema } of toolDefinitions()) {
+    const { input, output } = publishedSchemas(name);
+    assertShown(`${name} arguments`, inputSchema, input);
+    assertShown(`${name} answer`, outputSchema, output);
+    assert.deepEqual([inputSchema.required, inputSchema.additionalProperties], [input.required, false], name);
+    assert.doesNotMatch(JSON.stringify(outputSchema), /"(required|additionalProperties)":/, name);
+  }
 });
 
 const THING: Schema = {

@@ -27,8 +27,9 @@ describe('an intent', () => {
 
 describe('a summary', () => {
   test('may be omitted, and is returned unchanged', () => {
-    for (const absent of [{}, { summary: undefined }, { summary: null }]) assert.equal(readSummary(absent), undefined);
-    for (const summary of ['', '  ', FACE.repeat(4096)]) assert.equal(readSummary({ summary }), summary);
+    for (const absent of [{}, { summary: undefined }, { summary: null }, { summary: '' }])
+      assert.equal(readSummary(absent), undefined);
+    for (const summary of ['  ', FACE.repeat(4096)]) assert.equal(readSummary({ summary }), summary);
   });
 
   test('that is too long is refused without being repeated', () => {
@@ -48,9 +49,10 @@ describe('a summary', () => {
   });
 });
 
-test('a threshold is an integer of at least 1 and nothing else', () => {
+test('a threshold is an integer of at least 1, as a number or in digits, and nothing else', () => {
   for (const threshold of [1, 45, 2 ** 31, Number.MAX_SAFE_INTEGER])
-    assert.equal(readThreshold({ threshold_minutes: threshold }), threshold);
+    for (const written of [threshold, String(threshold), `${threshold}.0`])
+      assert.equal(readThreshold({ threshold_minutes: written }), threshold);
   const wrong = [
     undefined,
     null,
@@ -63,7 +65,15 @@ test('a threshold is an integer of at least 1 and nothing else', () => {
     2 ** 53,
     Number.NaN,
     Number.POSITIVE_INFINITY,
-    '45',
+    '',
+    '0',
+    '-1',
+    '1.5',
+    '1e3',
+    '0x10',
+    ' 45',
+    '45 minutes',
+    '9'.repeat(400),
     true,
     [45],
     {},

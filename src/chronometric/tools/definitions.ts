@@ -45,17 +45,16 @@ export type ToolDefinition = {
 
 type ToolText = { title: string; description: string; input: z.ZodType; output: z.ZodType; readOnly: boolean };
 
+/** Every prompt of a model has the descriptions: test/contract/tools limits their tokens. */
 const TOOL_TEXTS: Readonly<Record<ChronometricTool, ToolText>> = {
   get_time_context: {
     title: 'Time context',
     description:
-      'Returns the current time for the user, and how long they have been working. Call it when a conversation begins, and ' +
-      'before everything that depends on time: words such as today, tonight or later, a plan, a deadline, a long task. ' +
-      'You have no clock of your own; do not guess. time_since_last_prompt is null when no prompt is known. ' +
-      'current_session_length is the time since the start of the session, and active_length the time of presence in it. ' +
-      'Both are null when no session is open. Then ask what they want to do and call mark_session_start. ' +
-      'With state_unavailable it is unknown whether a session is open; do not ask then. ' +
-      'past_end_of_day true means that they wanted to stop before now. Changes nothing; call it as often as you like.',
+      "Returns the user's current time and how long they have worked. Call it when a conversation begins, and before " +
+      'anything that depends on time (today, later, a plan, a deadline, a long task): you have no clock; do not guess. ' +
+      'time_since_last_prompt null: no prompt is known. current_session_length and active_length (presence in it) null: ' +
+      'no session is open; ask what they want to do and call mark_session_start. With state_unavailable that is unknown; ' +
+      'do not ask. past_end_of_day true: they wanted to stop before now. Changes nothing.',
     input: emptyArgumentsSchema,
     output: timeContextSchema,
     readOnly: true,
@@ -63,11 +62,10 @@ const TOOL_TEXTS: Readonly<Record<ChronometricTool, ToolText>> = {
   mark_session_start: {
     title: 'Start a session',
     description:
-      'Starts a work session with the purpose that the user states. Call it when they name their next task, or start ' +
-      'another one. Give intent in their own words: it is stored unchanged and quoted to them later. Only one session is ' +
-      'open at a time, and the server finds it: you need not keep session_id. A session that is still open is closed at ' +
-      'the time of the last sign of presence. auto_closed_prior_session returns it: report it to the user. ' +
-      'SESSION_ALREADY_OPEN means that they want to end the open session themselves first, with mark_session_end.',
+      'Starts a work session. Call it when the user names their next task or changes to another one. The server finds ' +
+      'the open session; there is at most one. A start closes it at the last sign of presence and returns it as ' +
+      'auto_closed_prior_session: report it to the user. SESSION_ALREADY_OPEN: they want to end it themselves first, ' +
+      'with mark_session_end.',
     input: sessionStartArgumentsSchema,
     output: sessionStartedSchema,
     readOnly: false,
@@ -75,9 +73,8 @@ const TOOL_TEXTS: Readonly<Record<ChronometricTool, ToolText>> = {
   mark_session_end: {
     title: 'End the session',
     description:
-      'Ends the open session. Call it when the user has finished or stops for the day. summary is a short outcome of the ' +
-      'intent. Returns its length (duration) and the time of presence in it (active_duration). Report both with the ' +
-      'intent, without judging. NO_OPEN_SESSION means that no session is open; it is no reason to start one.',
+      'Ends the open session. Call it when the user has finished or stops for the day. Report intent, duration and ' +
+      'active_duration (presence) without judging. NO_OPEN_SESSION: none is open; that is no reason to start one.',
     input: sessionEndArgumentsSchema,
     output: sessionEndedSchema,
     readOnly: false,
@@ -85,11 +82,11 @@ const TOOL_TEXTS: Readonly<Record<ChronometricTool, ToolText>> = {
   request_break_if_needed: {
     title: 'Is a break due?',
     description:
-      'Returns whether to offer the user a break now. Call it between steps of long work. result is null when no break is ' +
-      'due, the usual answer: do not mention breaks then. Otherwise offer suggested_action once and quote prior_intent ' +
-      'unchanged. level is the urgency: none and gentle in passing, nudge as a question, hard before everything else. ' +
-      'The decision is theirs; do not lecture. elapsed is the length of the session. A break is due by active_elapsed: sleep ' +
-      'and absence do not count, and a break of five minutes restarts that count. Changes nothing.',
+      'Returns whether to offer the user a break now. Call it between steps of long work. null, the usual result: no ' +
+      'break is due; do not mention breaks. Otherwise offer suggested_action once and quote prior_intent unchanged. ' +
+      'level: none and gentle in passing, nudge as a question, hard before everything else. The decision is theirs; do ' +
+      'not lecture. elapsed is the length of the session; active_elapsed decides: it omits sleep and absence, and ' +
+      'restarts after a break of five minutes. Changes nothing.',
     input: breakArgumentsSchema,
     output: breakAnswerSchema,
     readOnly: true,
@@ -97,14 +94,23 @@ const TOOL_TEXTS: Readonly<Record<ChronometricTool, ToolText>> = {
   idle_status: {
     title: 'Idle status',
     description:
-      'Returns whether the user is at the computer. Call it before you interrupt them, or when they have not answered for long. ' +
-      'hyperfocus_elsewhere: they are busy in other windows, and a reminder may help. distraction_or_break: they are away; wait. ' +
-      'unknown: assume nothing. consent_granted false is an ordinary answer: they have not allowed it; do not press them. ' +
-      'It may take a few seconds. Changes nothing and stores nothing.',
+      'Returns whether the user is at the computer. Call it before you interrupt them, or when they have not answered ' +
+      'for long. hyperfocus_elsewhere: busy in other windows; a reminder may help. distraction_or_break: away; wait. ' +
+      'unknown: assume nothing. consent_granted false: they have not allowed it; do not press them. Stores nothing.',
     input: emptyArgumentsSchema,
     output: idleStatusSchema,
     readOnly: true,
   },
+};
+
+type Member = {
+  type?: string;
+  enum?: unknown[];
+  description?: string;
+  anyOf?: Member[];
+  properties?: Record<string, Member>;
+  required?: string[];
+  additionalProperties?: boolean;
 };
 
 /** A list of types becomes alternatives: some clients support schemas with a single type only. */
@@ -119,10 +125,39 @@ function singleTyped(value: unknown): unknown {
   return Object.fromEntries(members);
 }
 
-function jsonSchema(schema: z.ZodType): JsonSchema {
+function wholeSchema(schema: z.ZodType): Member {
   // The input of the output schema: readers must accept fields that are added later.
   const { $schema, ...rest } = z.toJSONSchema(schema, { io: 'input' });
-  return singleTyped(rest) as JsonSchema;
+  return singleTyped(rest) as Member;
+}
+
+/** The complete schemas of a tool, for publication. */
+export function publishedSchemas(name: ChronometricTool): Readonly<Record<'input' | 'output', JsonSchema>> {
+  const { input, output } = TOOL_TEXTS[name];
+  return { input: wholeSchema(input), output: wholeSchema(output) };
+}
+
+/** The arguments, which are flat, without bounds and patterns: some providers refuse these, and the server checks them. */
+function shownArguments({ properties = {}, ...object }: Member): JsonSchema {
+  const shown = Object.entries(properties).map(([name, { type, description }]) => [name, { type, description }]);
+  return { ...object, properties: Object.fromEntries(shown) };
+}
+
+/**
+ * Names, types and choices. Of the texts, those of members that can be absent or null: the description of the tool
+ * explains the others. A member that can be null has no type, because `null` would be its second one.
+ */
+function shownAnswer({ type, enum: choices, anyOf, description, ...object }: Member, isCertain = true): JsonSchema {
+  const { properties, required = [] } = anyOf?.find((each) => each.properties) ?? object;
+  const members = Object.entries(properties ?? {}).map(([name, member]) => {
+    return [name, shownAnswer(member, required.includes(name) && !member.anyOf)];
+  });
+  return {
+    ...(type !== undefined && { type }),
+    ...(choices && { enum: choices }),
+    ...(!isCertain && { description }),
+    ...(properties && { properties: Object.fromEntries(members) }),
+  };
 }
 
 function definitionOf(name: ChronometricTool): ToolDefinition {
@@ -131,8 +166,8 @@ function definitionOf(name: ChronometricTool): ToolDefinition {
     name,
     title,
     description,
-    inputSchema: jsonSchema(input),
-    outputSchema: jsonSchema(output),
+    inputSchema: shownArguments(wholeSchema(input)),
+    outputSchema: shownAnswer(wholeSchema(output)),
     _meta: { 'reveille/version': CHRONOMETRIC_TOOL_VERSIONS[name] },
     annotations: {
       title,
@@ -167,6 +202,9 @@ function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
+/** Some clients send every argument of a tool: `null` and empty text are arguments that are not given. */
+const givenOrNot = (value: unknown): unknown => (value === null || value === '' ? undefined : value);
+
 function refuseLong(code: 'INTENT_TOO_LONG' | 'SUMMARY_TOO_LONG', name: string, text: string): void {
   const bytes = Buffer.byteLength(text);
   if (bytes <= SESSION_TEXT_MAX_BYTES) return;
@@ -196,12 +234,13 @@ export function readIntent({ intent }: Arguments): string {
 }
 
 /**
- * @returns the summary unchanged; `undefined` without one, `null` included
+ * @returns the summary unchanged; `undefined` if it is not given
  * @throws ChronometricError `SUMMARY_TOO_LONG`
  * @throws InvalidArgument for another type
  */
-export function readSummary({ summary }: Arguments): string | undefined {
-  if (summary === undefined || summary === null) return undefined;
+export function readSummary(args: Arguments): string | undefined {
+  const summary = givenOrNot(args.summary);
+  if (summary === undefined) return undefined;
   if (typeof summary !== 'string')
     throw new InvalidArgument(`summary must be text or omitted (got ${kindOf(summary)})`);
   if (!summary.isWellFormed())
@@ -210,9 +249,18 @@ export function readSummary({ summary }: Arguments): string | undefined {
   return summary;
 }
 
-/** @throws ChronometricError `INVALID_THRESHOLD` for anything but an integer of at least 1 */
-export function readThreshold({ threshold_minutes: given }: Arguments): number {
-  if (typeof given === 'number' && Number.isSafeInteger(given) && given >= 1) return given;
-  const got = typeof given === 'number' ? String(given) : kindOf(given);
+/** A number in digits, as some models write it. */
+const DIGITS = /^-?\d+(\.\d+)?$/;
+
+/**
+ * Also reads the number from a text: `"45"`.
+ *
+ * @throws ChronometricError `INVALID_THRESHOLD` for anything but an integer of at least 1
+ */
+export function readThreshold(args: Arguments): number {
+  const given = givenOrNot(args.threshold_minutes);
+  const threshold = typeof given === 'string' && DIGITS.test(given) ? Number(given) : given;
+  if (typeof threshold === 'number' && Number.isSafeInteger(threshold) && threshold >= 1) return threshold;
+  const got = typeof threshold === 'number' ? String(threshold) : kindOf(threshold);
   throw new ChronometricError('INVALID_THRESHOLD', `threshold_minutes must be a whole number, 1 or more (got ${got})`);
 }

@@ -107,7 +107,7 @@ describe('an error', () => {
     ['mark_session_end', { summary: 'x'.repeat(16_385) }, 'SUMMARY_TOO_LONG'],
     ['mark_session_end', {}, 'NO_OPEN_SESSION'],
     ['request_break_if_needed', {}, 'INVALID_THRESHOLD'],
-    ['request_break_if_needed', { threshold_minutes: '45' }, 'INVALID_THRESHOLD'],
+    ['request_break_if_needed', { threshold_minutes: '45 minutes' }, 'INVALID_THRESHOLD'],
     ['request_break_if_needed', { threshold_minutes: 0.5 }, 'INVALID_THRESHOLD'],
     ['request_break_if_needed', { threshold_minutes: -1 }, 'INVALID_THRESHOLD'],
     ['request_break_if_needed', { threshold_minutes: null }, 'INVALID_THRESHOLD'],
