@@ -16,7 +16,7 @@ const TEXT_CHARACTERS = 600;
  */
 export function tokensAtMost(text: string): number {
   let tokens = 0;
-  for (const [part] of text.matchAll(/[0-9]{1,3}| ?[A-Za-z]+|[^]/gu)) {
+  for (const [part] of text.matchAll(/[0-9]{1,3}| ?[A-Za-z]+|./gsu)) {
     if (/[A-Za-z]/.test(part)) tokens += Math.ceil(part.trimStart().length * 0.75);
     else tokens += /^[0-9]/.test(part) ? 1 : Buffer.byteLength(part);
   }
