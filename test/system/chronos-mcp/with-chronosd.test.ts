@@ -127,7 +127,8 @@ describe('the client and the tools with a real chronosd', () => {
     assert.deepEqual([view.cron_expr, view.timezone, view.max_fires], ['0 9 1 1 *', 'Asia/Tokyo', 2]);
     assert.equal(view.payload?.text, PAYLOAD);
     // The answer is short: the model knows the fields that it has sent.
-    assert.deepEqual(edited, { id, next_fire_at: view.next_fire_at, status: 'active' });
+    assert.equal(edited.reading.text, 'every year on January 1 at 09:00 in Asia/Tokyo');
+    assert.deepEqual(Object.keys(edited), ['id', 'next_fire_at', 'status', 'reading']);
     await change('"label":null,"max_fires":null');
     const { label, max_fires: most } = await client.getAlarm(id);
     assert.deepEqual([label, most], ['', undefined]);
