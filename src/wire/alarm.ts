@@ -376,12 +376,15 @@ export const fireViewSchema = z.object({
 });
 export type FireView = z.infer<typeof fireViewSchema>;
 
-/** How a time in words was read. */
+/** How a schedule is understood. */
 export const whenReadingSchema = z.object({
-  /** `every 2 weeks on Monday at 10:00 in Europe/Berlin`, and what the words left open. */
+  /** `every 2 weeks on Monday at 10:00 in Europe/Berlin`, and what words left open; `waits for a webhook`. */
   text: z.string(),
   timezone: z.string(),
-  /** The next instants, with the offset of the zone; at most three. Jitter is not included. */
+  /**
+   * The next instants, with the offset of the zone; at most three. Jitter is not included. Of an alarm with events, the
+   * instant at which it fires if nothing comes.
+   */
   next: z.array(instantText),
 });
 export type WhenReading = z.infer<typeof whenReadingSchema>;
@@ -400,7 +403,7 @@ export const alarmPreviewSchema = z.object({
   kind: z.enum(ALARM_KINDS),
   text: z.string(),
   timezone: z.string(),
-  reading: whenReadingSchema.optional(),
+  reading: whenReadingSchema,
   occurrences: z.array(previewedSchema),
   /** The occurrences that `holidays` excludes; at most 100. */
   left_out: z.array(previewedSchema).optional(),
@@ -413,15 +416,17 @@ export type AlarmPreview = z.infer<typeof alarmPreviewSchema>;
 const hookMadeSchema = hookViewSchema.extend({ secret: z.string().optional() });
 export type HookMade = z.infer<typeof hookMadeSchema>;
 
-/** The answer to a create; `reading` is present when `when` was given. */
+/** The answer to a create. */
 export const alarmCreatedSchema = alarmViewSchema.pick({ id: true, next_fire_at: true, status: true }).extend({
   deduped: z.boolean(),
-  reading: whenReadingSchema.optional(),
+  /** The zone by whose clock it fires; absent where none matters. */
+  timezone: z.string().optional(),
+  reading: whenReadingSchema,
   hook: hookMadeSchema.optional(),
 });
 export type AlarmCreated = z.infer<typeof alarmCreatedSchema>;
 
-/** The answer to an edit. */
+/** The answer to an edit; `reading` is present when it may have changed the schedule. */
 export const alarmEditedSchema = alarmViewSchema.extend({
   reading: whenReadingSchema.optional(),
   hook: hookMadeSchema.optional(),

@@ -31,7 +31,8 @@ class CreatedAlarm(TypedDict):
     next_fire_at: NotRequired[str]
     status: Literal["active", "paused", "fired", "cancelled", "failed"]
     deduped: bool
-    reading: NotRequired[CreatedAlarmReading]
+    timezone: NotRequired[str]
+    reading: CreatedAlarmReading
     hook: NotRequired[CreatedAlarmHook]
 
 
@@ -259,7 +260,7 @@ class PreviewAlarmResult(TypedDict):
     kind: Literal["once", "cron", "rrule", "event"]
     text: str
     timezone: str
-    reading: NotRequired[CreatedAlarmReading]
+    reading: CreatedAlarmReading
     occurrences: list[PreviewAlarmResultOccurrence]
     left_out: NotRequired[list[PreviewAlarmResultOccurrence]]
     notes: list[str]

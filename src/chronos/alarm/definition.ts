@@ -322,6 +322,13 @@ const RESTARTING_FIELDS = [...TIME_FIELDS, 'timezone'] as const;
 /** Editing one of these fields keeps the schedule's instants, or moves each a little. */
 const BOUNDING_FIELDS = ['jitter_seconds', 'ends_at', 'max_fires', 'holidays'] as const;
 
+const edits = (patch: AlarmPatch, fields: readonly (keyof AlarmPatch)[]) =>
+  fields.some((name) => patch[name] !== undefined);
+
+/** Whether an edit may change when an alarm fires. */
+export const editsSchedule = (patch: AlarmPatch): boolean =>
+  edits(patch, ['when', ...RESTARTING_FIELDS, ...BOUNDING_FIELDS]);
+
 /** Replaces the old schedule with a new one. */
 function replaceScheduled(state: AlarmState, first: Occurrence): Occurrence[] {
   const current = scheduledOccurrence(state);
@@ -420,8 +427,8 @@ export function editAlarm(
   const alarm = withAuthors(before, edited, patch, limits.author);
   const waiting = patch.overlap === undefined ? stored : releaseWaiting(stored, now);
   const state = alarm.urgent && !before.urgent ? releaseDeferred(waiting, now) : waiting;
-  const edits = (fields: readonly (keyof AlarmPatch)[]) => fields.some((name) => patch[name] !== undefined);
-  if (edits(RESTARTING_FIELDS)) return restartSchedule(state, alarm, firstOccurrence(alarm, now, limits, calendars));
-  if (edits(BOUNDING_FIELDS)) return applyLimits(state, alarm, now, { limits, calendars });
+  if (edits(patch, RESTARTING_FIELDS))
+    return restartSchedule(state, alarm, firstOccurrence(alarm, now, limits, calendars));
+  if (edits(patch, BOUNDING_FIELDS)) return applyLimits(state, alarm, now, { limits, calendars });
   return { alarm, occurrences: state.occurrences };
 }

@@ -153,6 +153,8 @@ test('an alarm with events says what it waits for, and when its deadline is', ()
     'a wake waits until nothing has come for 30 s',
     'one wake carries up to 100 events',
   ]);
+  // A look at a file is no fire.
+  assert.deepEqual(preview({ event: { source: 'file', path: '/tmp/report.csv' } }).occurrences, []);
   const chain = preview({ after: { alarm: '01977777-0000-7000-8000-000000000002', delay_seconds: 90 } });
   assert.deepEqual(
     [chain.occurrences, chain.notes],

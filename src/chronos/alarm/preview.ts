@@ -2,7 +2,6 @@
 import { formatDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import { offsetAt } from '../../kit/clock/zone.ts';
-import { readingText } from '../../kit/phrase/reading-text.ts';
 import type { AlarmPreview, AlarmPreviewRequest, PreviewedOccurrence } from '../../wire/alarm.ts';
 import type { Overlap } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -11,12 +10,12 @@ import type { Alarm } from './alarm.ts';
 import { type DefinitionLimits, draftAlarm, firstOccurrence } from './definition.ts';
 import { isEvery } from './every.ts';
 import { type Calendars, endOfCalendar, NO_CALENDARS } from './holidays.ts';
-import { LAST_INSTANT, type Schedule } from './occurrence.ts';
+import type { Schedule } from './occurrence.ts';
 import { encodeOptions, optionsOf } from './options.ts';
 import { compileRule, compileSchedule } from './schedule.ts';
 import { DEFAULT_TIMEZONE, seriesOf } from './series.ts';
-import { notesOfEvents, waitsFor } from './waits-for.ts';
-import { nextInstants, readingOf, storedReading, type WordHours } from './when.ts';
+import { notesOfEvents } from './waits-for.ts';
+import { nextInstants, readingOf, type WordHours } from './when.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -103,7 +102,7 @@ function excludedBy(alarm: Alarm, after: number, until: number, calendars: Calen
  * @throws ReveilleError `invalid_request` when they are too many to count
  */
 function firedBefore(alarm: Alarm, now: number, from: number, calendars: Calendars): number {
-  if (alarm.kind === 'once' || alarm.maxFires === null) return 0;
+  if (alarm.maxFires === null) return 0;
   const series = seriesOf(alarm, calendars);
   let fired = 0;
   for (let at = series.next(now); at !== undefined && at < from && fired < alarm.maxFires; at = series.next(at))
@@ -113,20 +112,6 @@ function firedBefore(alarm: Alarm, now: number, from: number, calendars: Calenda
         `from is after more than ${MOST_BEFORE} occurrences, too many to count for max_fires; omit one of them`,
       );
   return fired;
-}
-
-/** An alarm with events has no instants but that of its deadline. */
-function previewOfEvents(alarm: Alarm, deadline: number, timezone: string): AlarmPreview {
-  const at = {
-    at: formatInstant(deadline),
-    local: formatWithOffset(timezone, deadline),
-    note: 'unless something comes',
-  };
-  return {
-    ...{ kind: alarm.kind, text: `waits for ${waitsFor(alarm)}`, timezone },
-    occurrences: deadline < LAST_INSTANT ? [at] : [],
-    notes: [...notesOfEvents(alarm), ...notesOf(alarm)],
-  };
 }
 
 type PreviewContext = {
@@ -149,14 +134,17 @@ export function previewAlarm(
   { now, limits, hours, calendars = NO_CALENDARS, zone = DEFAULT_TIMEZONE }: PreviewContext,
 ): AlarmPreview {
   const alarm = draftAlarm({ ...input, wake_message }, { id: '', owner: '', now, limits, hours });
-  const first = firstOccurrence(alarm, now, limits, calendars);
-  const timezone = alarm.timezone ?? input.timezone ?? zone;
-  if (alarm.kind === 'event') return previewOfEvents(alarm, first.nominal, timezone);
+  firstOccurrence(alarm, now, limits, calendars);
+  const reading = readingOf(alarm, input.timezone ?? zone, { now, hours, calendars });
+  const { text, timezone } = reading;
   const after = (from ?? now + 1) - 1;
   const counted = { ...alarm, scheduledFires: firedBefore(alarm, now, after + 1, calendars) };
   const found = nextInstants(counted, after, count + 1, calendars);
   const shown = found.slice(0, count);
-  const unchanged = alarm.kind === 'once' ? undefined : wallSeries(alarm, timezone);
+  const isSeries = alarm.kind === 'cron' || alarm.kind === 'rrule';
+  const unchanged = isSeries ? wallSeries(alarm, timezone) : undefined;
+  const noteOf = (at: number) =>
+    alarm.kind === 'event' ? 'unless something comes' : unchanged && clockNote(at, timezone, unchanged);
   const previewed = (at: number, note: string | undefined): PreviewedOccurrence => ({
     ...{ at: formatInstant(at), local: formatWithOffset(timezone, at) },
     ...(note !== undefined && { note }),
@@ -164,20 +152,19 @@ export function previewAlarm(
   const { holidays } = optionsOf(alarm);
   const until = found.at(-1) ?? after;
   const excluded = holidays === undefined ? [] : excludedBy(alarm, after, until, calendars);
-  const ends = alarm.kind !== 'once' && found.length <= count ? ['the series ends after these'] : [];
+  const ends = isSeries && found.length <= count ? ['the series ends after these'] : [];
   const ended = holidays === undefined ? undefined : endOfCalendar(holidays, { timezone, calendars, now: until });
   const unexcluded =
     ended === undefined ? [] : [`the calendar ${holidays} ends on ${ended}: it excludes nothing after that day`];
-  const reading = readingOf(alarm, input.timezone, { now, hours, calendars });
   return {
     kind: alarm.kind,
-    text: reading?.text ?? readingText(storedReading(alarm, timezone), now),
+    text,
     timezone,
-    ...(reading && { reading }),
-    occurrences: shown.map((at) => previewed(at, unchanged && clockNote(at, timezone, unchanged))),
+    reading,
+    occurrences: shown.map((at) => previewed(at, noteOf(at))),
     ...(holidays !== undefined && {
       left_out: excluded.map((at) => previewed(at, `excluded by the calendar ${holidays}`)),
     }),
-    notes: [...notesOf(alarm), ...unexcluded, ...ends],
+    notes: [...(alarm.kind === 'event' ? notesOfEvents(alarm) : []), ...notesOf(alarm), ...unexcluded, ...ends],
   };
 }

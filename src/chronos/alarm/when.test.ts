@@ -145,6 +145,5 @@ test('a reading has a text, the zone and the next three instants', () => {
   assert.deepEqual(readingOfBody({ when: 'in 20 minutes', timezone: BERLIN }), {
     ...{ text: 'in 20 min', timezone: BERLIN, next: ['2026-06-15T10:30:00+02:00'] },
   });
-  assert.deepEqual(readingOfBody({ when: 'every day at 9', timezone: BERLIN, max_fires: 1 })?.next.length, 1);
-  assert.equal(readingOfBody({ kind: 'once', delay_seconds: 60 }), undefined);
+  assert.equal(readingOfBody({ when: 'every day at 9', timezone: BERLIN, max_fires: 1 }).next.length, 1);
 });

@@ -1,4 +1,4 @@
-/** A time in words, the field `when`: the fields that it stands for, and how it was read. Pure. */
+/** A time in words, the field `when`: the fields that it stands for; and how the time of an alarm is understood. Pure. */
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import { zoneOf } from '../../kit/clock/zone.ts';
 import { readPhrase } from '../../kit/phrase/phrase.ts';
@@ -9,9 +9,12 @@ import type { AlarmCreate, AlarmPatch, WhenReading } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 import type { Alarm } from './alarm.ts';
+import { deadlineOf } from './events.ts';
 import { type Calendars, NO_CALENDARS } from './holidays.ts';
+import { LAST_INSTANT } from './occurrence.ts';
 import { optionsOf } from './options.ts';
 import { DEFAULT_TIMEZONE, seriesOf } from './series.ts';
+import { waitsFor } from './waits-for.ts';
 
 /** The fields that a time in words stands for. */
 export const READ_FROM_WORDS = ['kind', 'delay_seconds', 'fire_at', 'cron_expr', 'rrule'] as const;
@@ -115,9 +118,10 @@ const NAMES: Readonly<Record<Alarm['kind'], string>> = {
 /** Number of next instants in a reading. */
 const NEXT_SHOWN = 3;
 
-/** The next instants of an alarm's schedule after `after`, jitter not included. */
+/** The next instants of an alarm's schedule after `after`, jitter not included; with events, its deadline. */
 export function nextInstants(alarm: Alarm, after: number, atMost: number, calendars = NO_CALENDARS): number[] {
-  if (alarm.kind === 'once') return alarm.fireAt! > after ? [alarm.fireAt!] : [];
+  const only = alarm.kind === 'event' ? deadlineOf(alarm) : alarm.fireAt;
+  if (only !== null) return only > after && only < LAST_INSTANT ? [only] : [];
   const left = alarm.maxFires === null ? atMost : Math.min(atMost, alarm.maxFires - alarm.scheduledFires);
   const series = seriesOf(alarm, calendars);
   const found: number[] = [];
@@ -134,10 +138,11 @@ export function nextInstants(alarm: Alarm, after: number, atMost: number, calend
 function reread(alarm: Alarm, words: string, zone: string, { now, hours }: WordContext): Reading | undefined {
   try {
     const reading = readPhrase(words, { now, hours, zone });
-    const { fire_at = alarm.fireAt, cron_expr, rrule } = fieldsOf(reading);
+    const { fire_at, cron_expr, rrule } = fieldsOf(reading);
+    const at = reading.kind === 'delay' ? now + reading.seconds * 1000 : fire_at;
     const isSame =
       alarm.kind === 'once'
-        ? fire_at === alarm.fireAt
+        ? at === alarm.fireAt
         : (cron_expr ?? null) === alarm.cronExpr && rrule === optionsOf(alarm).rrule;
     return isSame ? reading : undefined;
   } catch (thrown) {
@@ -146,31 +151,40 @@ function reread(alarm: Alarm, words: string, zone: string, { now, hours }: WordC
   }
 }
 
-/** The schedule of an alarm as a reading. */
-export function storedReading(alarm: Alarm, zone: string): Reading {
-  if (alarm.kind === 'once') return { kind: 'instant', at: alarm.fireAt!, zone };
-  const { rrule } = optionsOf(alarm);
-  return { ...{ kind: 'series', zone }, ...(rrule === undefined ? { cron: alarm.cronExpr! } : { rrule }) };
+/** The schedule of an alarm as a reading. A delay is one only at the instant from which it counts. */
+function storedReading({ kind, fireAt, delaySeconds, cronExpr, options }: Alarm, zone: string, now: number): Reading {
+  if (kind === 'once') {
+    const isDelay = Number.isInteger(delaySeconds) && fireAt === now + delaySeconds! * 1000;
+    return isDelay ? { kind: 'delay', seconds: delaySeconds! } : { kind: 'instant', at: fireAt!, zone };
+  }
+  const { rrule } = optionsOf({ options });
+  return { ...{ kind: 'series', zone }, ...(rrule === undefined ? { cron: cronExpr! } : { rrule }) };
+}
+
+function textOf(alarm: Alarm, zone: string, context: WordContext): string {
+  if (alarm.kind === 'event') return `waits for ${waitsFor(alarm)}`;
+  const { when } = optionsOf(alarm);
+  const said = when === undefined ? undefined : reread(alarm, when, zone, context);
+  return readingText(said ?? storedReading(alarm, zone, context.now), context.now);
+}
+
+/** The zone by whose clock an alarm fires; `undefined` where none matters. */
+export function timezoneOf({ kind, cronExpr, timezone }: Alarm): string | undefined {
+  const isByClock = kind === 'rrule' || (kind === 'cron' && usesWallClock(cronExpr!));
+  return timezone ?? (isByClock ? DEFAULT_TIMEZONE : undefined);
 }
 
 /**
- * How an alarm's time in words was read; `undefined` for an alarm without one.
+ * How the schedule of an alarm is understood, whether it was given in words or in fields.
  *
- * @param timezone the zone that the request gave
+ * @param zone in which the instants of an alarm are shown that has no zone
  */
 export function readingOf(
   alarm: Alarm,
-  timezone: string | null | undefined,
+  zone: string | null | undefined,
   { calendars, ...context }: WordContext & { readonly calendars: Calendars | undefined },
-): WhenReading | undefined {
-  const { now } = context;
-  const { when } = optionsOf(alarm);
-  if (when === undefined) return undefined;
-  const zone = alarm.timezone ?? timezone ?? DEFAULT_TIMEZONE;
-  const next = nextInstants(alarm, now, NEXT_SHOWN, calendars).map((at) => formatWithOffset(zone, at));
-  return {
-    text: readingText(reread(alarm, when, zone, context) ?? storedReading(alarm, zone), now),
-    timezone: zone,
-    next,
-  };
+): WhenReading {
+  const timezone = timezoneOf(alarm) ?? zone ?? DEFAULT_TIMEZONE;
+  const next = nextInstants(alarm, context.now, NEXT_SHOWN, calendars);
+  return { text: textOf(alarm, timezone, context), timezone, next: next.map((at) => formatWithOffset(timezone, at)) };
 }

@@ -22,7 +22,7 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
 import { authorOption, causeOfAuthor, neverRuns, runRefusal } from '../alarm/cause.ts';
 import { followedBy } from '../alarm/chain.ts';
-import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
+import { differingFields, draftAlarm, editAlarm, editsSchedule, firstOccurrence } from '../alarm/definition.ts';
 import { eventStateOf, sourceSeen, withNextOfEvents, withSeen } from '../alarm/events.ts';
 import { lastTurnOf } from '../alarm/fire-history.ts';
 import type { Calendars } from '../alarm/holidays.ts';
@@ -31,7 +31,7 @@ import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from
 import { encodeOptions, optionsOf } from '../alarm/options.ts';
 import { previewAlarm } from '../alarm/preview.ts';
 import { hookOf, nextFireAt, viewAlarm } from '../alarm/view.ts';
-import { readingOf, type WordContext } from '../alarm/when.ts';
+import { readingOf, timezoneOf, type WordContext } from '../alarm/when.ts';
 import { catchUpWith, confirmChain, follow, releaseFollowers, unfollow } from '../dispatch/chains.ts';
 import { withFirstLook } from '../dispatch/looks.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
@@ -69,16 +69,17 @@ const hookWith = (secret: string | undefined, hook: HookView | undefined) =>
   hook && { hook: { ...hook, ...(secret !== undefined && { secret }) } };
 
 /** @param words when the request's time in words is read */
-function created(state: AlarmState, deduped: boolean, { timezone }: AlarmCreate, words: AnswerContext): AlarmCreated {
+function created(state: AlarmState, deduped: boolean, asked: AlarmCreate, words: AnswerContext): AlarmCreated {
   const next = nextFireAt(state);
-  const reading = readingOf(state.alarm, timezone, words);
+  const timezone = timezoneOf(state.alarm);
   const secret = deduped ? undefined : madeSecretOf(state.alarm);
   return {
     id: state.alarm.id,
     ...(next === undefined ? {} : { next_fire_at: formatInstant(next) }),
     status: state.alarm.status,
     deduped,
-    ...(reading && { reading }),
+    ...(timezone !== undefined && { timezone }),
+    reading: readingOf(state.alarm, asked.timezone, words),
     ...hookWith(secret, hookOf(state, words)),
   };
 }
@@ -405,9 +406,9 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const state = changesChain
       ? await chains.run(caller.owner, () => changeChain(c, caller, edit, undo))
       : await change(c, caller, edit);
-    const reading =
-      patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours, calendars });
     const hook = hookWith(secret, hookOf(state, { ...service, reader: author }));
+    const isRescheduled = editsSchedule(patch);
+    const reading = isRescheduled && readingOf(state.alarm, patch.timezone, { now, hours, calendars });
     return sendView(c, state, author, { ...hook, ...(reading && { reading }) });
   });
 

@@ -1,6 +1,4 @@
 /** `reveille alarm set` and `edit`: flags to an alarm, or to its changes. */
-import { type Calendars, NO_CALENDARS, withoutHolidays } from '../../chronos/alarm/holidays.ts';
-import { compileRule, compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
@@ -334,11 +332,7 @@ export async function alarmSet(
   await checkChannels(context, alarm.deliver);
   await checkTools(context, alarm.tools);
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
-  const rings = ringsOf(
-    created,
-    alarm,
-    alarm.holidays === undefined ? NO_CALENDARS : (await import('../access/calendars.ts')).calendarsOf(context),
-  );
+  const rings = ringsOf(created);
   const look = readerOf(context);
   const { rrule, cron_expr: cron } = alarm;
   const every = rrule === undefined ? cron && repetitionText({ cron }) : repetitionText({ rrule });
@@ -363,28 +357,12 @@ export async function alarmSet(
 /** Number of next fires that are shown for a series. */
 const FIRES_LISTED = 3;
 
-/** The next fire of a new alarm by its schedule, epoch ms. */
-function ringsOf(
-  { next_fire_at: next }: AlarmCreated,
-  { cron_expr, rrule, timezone = 'UTC', ends_at, max_fires, holidays }: AlarmCreateBody,
-  calendars: Calendars,
-): number[] {
-  const first = next === undefined ? undefined : parseInstant(next);
-  if (first === undefined) return [];
-  const rings = [first];
-  const until = parseInstant(ends_at ?? '') ?? Number.POSITIVE_INFINITY;
-  const series =
-    rrule === undefined
-      ? cron_expr && compileSchedule(cron_expr, timezone, first)
-      : compileRule(rrule, timezone, first);
-  const schedule =
-    series && holidays !== undefined ? withoutHolidays(series, { calendar: holidays, timezone, calendars }) : series;
-  while (schedule && rings.length < Math.min(FIRES_LISTED, max_fires ?? FIRES_LISTED)) {
-    const following = schedule.next(rings.at(-1)!);
-    if (following === undefined || following > until) break;
-    rings.push(following);
-  }
-  return rings;
+/** The next fires of a new alarm, epoch ms: the first with its jitter, the others by the schedule. */
+function ringsOf({ next_fire_at: next, reading }: AlarmCreated): number[] {
+  if (next === undefined) return [];
+  const first = Date.parse(next);
+  const following = reading.next.map((at) => Date.parse(at)).filter((at) => at > first);
+  return [first, ...following].slice(0, FIRES_LISTED);
 }
 
 export type EditFlags = Omit<SetFlags, 'key'> & { message?: string; clear?: string };

@@ -116,7 +116,7 @@ const hookAddress = ({ address }: HookView, base: string | undefined) =>
 
 /** The output of `alarm set`. @param alarm what it waits for, if it has no time */
 export function renderCreated(
-  created: AlarmCreated,
+  created: Omit<AlarmCreated, 'reading'>,
   look: Reader,
   reading?: FiresRead,
   alarm: Conditions = {},

@@ -46,7 +46,7 @@ export function changeOf(patch: AlarmPatchBody): Partial<Definition> {
 }
 
 /** An acknowledged create. */
-export function createdAnswer({ id, status, next_fire_at, deduped }: AlarmCreated): Answer {
+export function createdAnswer({ id, status, next_fire_at, deduped }: Omit<AlarmCreated, 'reading'>): Answer {
   return { answer: 'acknowledged', alarmId: id, status, nextFireAt: instantOf(next_fire_at), deduped };
 }
 

@@ -129,7 +129,7 @@ describe('the client and the tools with a real chronosd', () => {
     // The answer is short: the model knows the fields that it has sent.
     const { reading, agent: woken, alarms, ...short } = edited;
     assert.deepEqual(short, { id, next_fire_at: view.next_fire_at, status: 'active', timezone: 'Asia/Tokyo' });
-    assert.deepEqual([reading.timezone, woken], ['Asia/Tokyo', agent.userId]);
+    assert.deepEqual([reading.text, woken], ['every year on January 1 at 09:00 in Asia/Tokyo', agent.userId]);
     assert.ok(alarms.active > 0 && alarms.wakes_per_day >= 0);
     await change('"clear":["label"],"max_fires":null');
     const { label, max_fires: most } = await client.getAlarm(id);

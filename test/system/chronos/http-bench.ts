@@ -85,6 +85,7 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
     ...(overrides.floods && { admission: new Admission(overrides.floods, store, clock) }),
     ...(overrides.ledgerDays && { ledgerDays: overrides.ledgerDays }),
     ...(overrides.onRefused && { onRefused: overrides.onRefused }),
+    ...(overrides.calendars && { calendars: overrides.calendars }),
     limits: { minIntervalSeconds: 10, maxFailures: 100, maxActiveAlarms: 1000, ...overrides.limits },
     auth: {
       transportToken: TRANSPORT,

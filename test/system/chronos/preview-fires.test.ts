@@ -82,9 +82,10 @@ test('a preview names the instants at which the alarm then fires, for random sch
     const about = JSON.stringify({ ...schedule, now: new Date(clock.now()).toISOString() });
     let previewed: string[];
     try {
-      previewed = previewAlarm(request, { now: clock.now(), limits: LIMITS, calendars }).occurrences.map(
-        ({ at }) => at,
-      );
+      const { occurrences, reading } = previewAlarm(request, { now: clock.now(), limits: LIMITS, calendars });
+      previewed = occurrences.map(({ at }) => at);
+      const locals = occurrences.map(({ local }) => local);
+      assert.deepEqual(reading.next, locals.slice(0, 3), about);
     } catch (error) {
       assert.ok(error instanceof ReveilleError, about);
       await assert.rejects(bench.set(schedule), { message: error.message }, about);
