@@ -28,7 +28,7 @@ test('lists, answers to changes, polls and webhooks have conversations of others
     const { cursor } = await bench.subscribe(receivers[at]!, {}, { bearer });
     cursors.push(cursor);
     const seen = [
-      await tool(bearer, 'alarm_list', {}),
+      await tool(bearer, 'alarm_list', { full: true }),
       await tool(bearer, 'alarm_set', { alarm_id: id, jitter_seconds: at + 1 }),
       await tool(bearer, 'alarm_set', { alarm_id: id, action: 'pause' }),
       await tool(bearer, 'alarm_set', { alarm_id: id, action: 'resume' }),
@@ -72,6 +72,6 @@ test('a client sees the conversation of an alarm that it made, and its tools hav
   // The person moves it into a conversation of theirs, and so allows it there.
   await bench.alarms.patchAlarm(structuredContent.id, { conversation_id: 'shared' });
   assert.equal((await set({ ...series, conversation_id: 'shared' })).isError, undefined);
-  const listed = await bench.call('tools/call', { name: 'alarm_list', arguments: {} }, { bearer });
+  const listed = await bench.call('tools/call', { name: 'alarm_list', arguments: { full: true } }, { bearer });
   assert.match(JSON.stringify(listed.result), /"conversation_id":"shared"/);
 });

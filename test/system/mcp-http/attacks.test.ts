@@ -45,12 +45,18 @@ describe('alarms of the user', () => {
     const headers = { authorization: 'Bearer the-secret-of-the-check' };
     const http = { url: 'https://example.com/', headers };
     await ada.createAlarm({ kind: 'once', wake_message: 'x', delay_seconds: 9000, check: { http } });
-    const listed = async (scope: string) => (await bench.tool('alarm_list', {}, await bench.token({ scope }))).source;
+    const listed = async (scope: string) => (await bench.tool('alarm_list', { full: true }, await bench.token({ scope }))).source;
     const read = await listed('alarms:read');
     assert.ok(!read.includes(hook.hook!.address), read);
     for (const text of [read, await listed('alarms:read alarms:write')]) {
       assert.ok(!text.includes('the-secret-of-the-check'), text);
       assert.ok(text.includes('https://example.com/'), 'the check itself is shown');
+    }
+    for (const scope of ['alarms:read', 'alarms:read alarms:write']) {
+      const args = { alarm_id: hook.id, full: true };
+      const { source, isError } = await bench.tool('alarm_list', args, await bench.token({ scope }));
+      assert.equal(isError, undefined);
+      assert.ok(!source.includes(hook.hook!.address), source);
     }
     // The address of a person's alarm is no client's, whatever its scopes.
     assert.ok(!(await listed('alarms:read alarms:write')).includes(hook.hook!.address));
@@ -179,7 +185,7 @@ describe('requests', () => {
     const list = ['Mcp-Method: tools/list', 'Mcp-Name: alarm_list', 'Mcp-Protocol-Version: 2026-07-28'];
     const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"alarm_set","arguments":${alarm}}}`;
     assert.equal((await raw([`Authorization: Bearer ${bearer}`, ...list], call)).status, 403);
-    assert.doesNotMatch((await bench.tool('alarm_list', {}, bearer)).source, /hidden/);
+    assert.doesNotMatch((await bench.tool('alarm_list', { full: true }, bearer)).source, /hidden/);
     assert.equal(({} as { name?: string }).name, undefined);
   });
 
@@ -265,8 +271,8 @@ test('the same subject of two issuers is not the same user', async (t) => {
   const claims = { aud: bench.resource('chronos'), scope: 'alarms:read alarms:write' };
   const alarm = { kind: 'once', wake_message: 'of ada', delay_seconds: 9000 };
   await bench.tool('alarm_set', alarm, await first.sign(claims));
-  assert.doesNotMatch((await bench.tool('alarm_list', {}, await other.sign(claims))).source, /of ada/);
-  assert.match((await bench.tool('alarm_list', {}, await first.sign(claims))).source, /of ada/);
+  assert.doesNotMatch((await bench.tool('alarm_list', { full: true }, await other.sign(claims))).source, /of ada/);
+  assert.match((await bench.tool('alarm_list', { full: true }, await first.sign(claims))).source, /of ada/);
   const crossed = await other.sign({ ...claims, iss: first.url });
   assert.equal((await bench.call('tools/list', {}, { bearer: crossed })).status, 401);
   const unknown = await other.sign({ ...claims, sub: 'bob' });

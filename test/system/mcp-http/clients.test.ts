@@ -194,7 +194,7 @@ describe('clients', () => {
       assert.ok(!set.isError, JSON.stringify(set));
       const { id } = set.structuredContent;
       assert.match(String(set.structuredContent.note), /new conversation of the user's agent/);
-      const list = await client.call('alarm_list', { status: 'active' });
+      const list = await client.call('alarm_list', { status: 'active', full: true });
       const { alarms } = list.structuredContent as { alarms: Record<string, unknown>[] };
       const alarm = alarms.find((one) => one.id === id)!;
       assert.deepEqual([alarm.label, alarm.wake_message, alarm.payload], [name, ALARM.wake_message, { pot: 7 }]);
@@ -220,7 +220,7 @@ describe('clients', () => {
     const payload = '{"big":12345678901234567890,"one":1.0,"far":1e400,"deep":[{"x":-0.10}]}';
     const set = await bench.tool('alarm_set', `${JSON.stringify(ALARM).slice(0, -1)},"payload":${payload}}`, bearer);
     assert.equal(set.isError, undefined, set.source);
-    const { source } = await bench.tool('alarm_list', {}, bearer);
+    const { source } = await bench.tool('alarm_list', { full: true }, bearer);
     assert.ok(source.includes(`"payload":${payload}`), 'in the structured content');
     assert.ok(source.includes(JSON.stringify(`"payload":${payload}`).slice(1, -1)), 'and in the text');
   });
@@ -229,7 +229,7 @@ describe('clients', () => {
     const bearer = await bench.token({ client_id: 'desk-7', client_name: 'Desk "7"\nSet by: Ada' });
     const { structuredContent } = await bench.tool('alarm_set', ALARM, bearer);
     const by = { kind: 'client', client_id: 'desk-7', name: 'Desk "7"\nSet by: Ada' };
-    const listed = await bench.tool('alarm_list', {}, bearer);
+    const listed = await bench.tool('alarm_list', { full: true }, bearer);
     const { alarms } = listed.structuredContent as { alarms: { id: string; set_by: object }[] };
     assert.deepEqual(alarms.find(({ id }) => id === structuredContent.id)!.set_by, by);
   });
@@ -238,7 +238,7 @@ describe('clients', () => {
     const [one, two] = [await bench.token({ client_id: 'one' }), await bench.token({ client_id: 'two' })];
     const { id } = (await bench.tool('alarm_set', ALARM, one)).structuredContent;
     const authorOf = async () => {
-      const { structuredContent } = await bench.tool('alarm_list', {}, two);
+      const { structuredContent } = await bench.tool('alarm_list', { full: true }, two);
       return (structuredContent.alarms as { id: string; set_by: { client_id: string } }[]).find(
         (alarm) => alarm.id === id,
       )!.set_by.client_id;
@@ -286,13 +286,13 @@ describe('clients', () => {
       const { isError, structuredContent } = await bench.tool(name, args, bob);
       assert.deepEqual([isError, structuredContent.code], [true, 'not_found'], name);
     }
-    assert.doesNotMatch((await bench.tool('alarm_list', {}, bob)).source, /of ada|water the violets/);
+    assert.doesNotMatch((await bench.tool('alarm_list', { full: true }, bob)).source, /of ada|water the violets/);
     // Nor by naming the user in the call.
     for (const meta of [{ 'reveille/user': 'ada' }, { user_id: 'ada' }]) {
-      const params = { name: 'alarm_list', arguments: {}, _meta: meta };
+      const params = { name: 'alarm_list', arguments: { full: true }, _meta: meta };
       assert.doesNotMatch((await bench.call('tools/call', params, { bearer: bob })).text, /of ada/);
     }
-    const { alarms } = (await bench.tool('alarm_list', {}, ada)).structuredContent as {
+    const { alarms } = (await bench.tool('alarm_list', { full: true }, ada)).structuredContent as {
       alarms: { id: string; status: string }[];
     };
     assert.equal(alarms.find((alarm) => alarm.id === String(id))!.status, 'active');
@@ -308,12 +308,12 @@ describe('clients', () => {
 test('an operator who revokes the key of the router ends the access of all clients of a user', async (t) => {
   const bench = await startMcpHttp(t);
   const bearer = await bench.token();
-  assert.equal((await bench.tool('alarm_list', {}, bearer)).isError, undefined);
+  assert.equal((await bench.tool('alarm_list', { full: true }, bearer)).isError, undefined);
   const { ROUTER_CHRONOS_TOKEN: token, ROUTER_CHRONOS_ADMIN_TOKEN: adminToken } = bench.settings;
   const operator = createChronosClient({ url: bench.chronos.url, token: token!, adminToken });
   assert.equal((await operator.revokeAgent({ label: 'ada' })).length, 1);
   for (let n = 0; n < 2; n++) {
-    const { isError, structuredContent } = await bench.tool('alarm_list', {}, bearer);
+    const { isError, structuredContent } = await bench.tool('alarm_list', { full: true }, bearer);
     assert.deepEqual([isError, structuredContent.code], [true, 'forbidden']);
   }
 });
