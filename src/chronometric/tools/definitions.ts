@@ -143,20 +143,22 @@ function shownArguments({ properties = {}, ...object }: Member): JsonSchema {
   return { ...object, properties: Object.fromEntries(shown) };
 }
 
+/** A single type does not describe a member that can be null. An object that can be null is listed without a type. */
+const isListed = ({ anyOf }: Member) => anyOf === undefined || anyOf.some(({ properties }) => properties);
+
 /**
  * Names, types and choices. Of the texts, those of members that can be absent or null: the description of the tool
- * explains the others. A member that can be null has no type, because `null` would be its second one.
+ * explains the others.
  */
 function shownAnswer({ type, enum: choices, anyOf, description, ...object }: Member, isCertain = true): JsonSchema {
   const { properties, required = [] } = anyOf?.find((each) => each.properties) ?? object;
-  const members = Object.entries(properties ?? {}).map(([name, member]) => {
-    return [name, shownAnswer(member, required.includes(name) && !member.anyOf)];
-  });
+  const members = Object.entries(properties ?? {}).filter(([, member]) => isListed(member));
+  const shown = members.map(([name, member]) => [name, shownAnswer(member, required.includes(name) && !member.anyOf)]);
   return {
     ...(type !== undefined && { type }),
     ...(choices && { enum: choices }),
     ...(!isCertain && { description }),
-    ...(properties && { properties: Object.fromEntries(members) }),
+    ...(properties && { properties: Object.fromEntries(shown) }),
   };
 }
 

@@ -12,8 +12,9 @@
  *   descriptions, and the servers check them.
  * - Names of tools and of properties have at most 64 characters, descriptions 1,024.
  *
- * The schema of an answer is read by clients only, which check answers with it. A member of any type, or of a type and
- * null, has no type there; members are never required and objects stay open, so that later members are no error.
+ * The schema of an answer is read by clients, which check answers with it: members are never required and objects stay
+ * open, so that later members are no error. Therefore a member of any type, or one that can be null, need not be listed;
+ * an object that can be null may be listed without its type. Descriptions are optional there.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -33,16 +34,16 @@ const isChoice = (choices: unknown) =>
 
 /** The problems of one place, without those of the places in it. */
 function problemsAt(schema: Schema, side: Side, isWhole: boolean): string[] {
-  const { type, description, properties, required, items } = schema;
+  const { description, properties, required, items } = schema;
+  const canBeNull = side === 'answer' && !isWhole && properties !== undefined;
+  const type = schema.type ?? (canBeNull ? 'object' : undefined);
   const names = Object.keys(properties ?? {});
-  const isObject = type === 'object';
   const rules: [isBroken: boolean, problem: string][] = [
     ...Object.keys(schema).map((keyword): [boolean, string] => [!KEYWORDS.includes(keyword), keyword]),
-    [!(TYPES.includes(type) || (side === 'answer' && !isWhole && type === undefined)), 'type'],
+    [isWhole ? type !== 'object' : !TYPES.includes(type), 'type'],
     ['enum' in schema && !(type === 'string' && isChoice(schema.enum)), 'enum'],
     [(type === 'array') !== (items !== undefined), 'items'],
-    [isObject ? !isWhole && names.length === 0 : properties !== undefined && type !== undefined, 'properties'],
-    [isWhole && (!isObject || properties === undefined), 'properties'],
+    [(type === 'object') !== (isWhole ? properties !== undefined : names.length > 0), 'properties'],
     [names.some((name) => !NAME.test(name)), 'a name'],
     ['additionalProperties' in schema && (side === 'answer' || schema.additionalProperties !== false), 'open'],
     [required !== undefined && (side === 'answer' || required.some((name) => !names.includes(name))), 'required'],
@@ -109,19 +110,19 @@ describe('a schema that some provider refuses is found:', () => {
         assert.notDeepEqual(problemsOf({ type: 'object', properties } as Schema, 'arguments'), []);
     });
 
-  test('an answer that refuses or requires members', () => {
-    const properties = { text };
-    for (const closed of [{ additionalProperties: false }, { required: ['text'] }])
-      assert.notDeepEqual(problemsOf({ type: 'object', properties, ...closed }, 'answer'), []);
+  test('an answer that refuses or requires members, or has some of any type', () => {
+    const whole = { type: 'object', properties: { text } };
+    const any = { description: 'Any JSON.' };
+    for (const change of [{ additionalProperties: false }, { required: ['text'] }, { properties: { any } }])
+      assert.notDeepEqual(problemsOf({ ...whole, ...change }, 'answer'), []);
   });
 
   test('and one that all accept is not', () => {
     const whole = { type: 'object', properties: { text }, required: ['text'], additionalProperties: false };
     assert.deepEqual(problemsOf(whole, 'arguments'), []);
     assert.deepEqual(problemsOf({ type: 'object', properties: {}, additionalProperties: false }, 'arguments'), []);
-    assert.deepEqual(
-      problemsOf({ type: 'object', properties: { any: {}, list: { type: 'array', items: {} } } }, 'answer'),
-      [],
-    );
+    const texts = { type: 'array', items: { type: 'string' } };
+    const answer = { type: 'object', properties: { texts, result: { description: 'Null.', properties: { text } } } };
+    assert.deepEqual(problemsOf(answer, 'answer'), []);
   });
 });
