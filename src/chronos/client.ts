@@ -29,6 +29,7 @@ import {
   type AlarmEdited,
   type AlarmPreview,
   type AlarmSort,
+  type AlarmTotals,
   type AlarmView,
   type alarmBackfillSchema,
   type alarmCreateSchema,
@@ -149,6 +150,8 @@ export type ChronosClient = {
   /** When an alarm would fire; nothing is stored. */
   previewAlarm(alarm: AlarmPreviewBody, options?: CallOptions): Promise<AlarmPreview>;
   listAlarms(query?: AlarmQuery, options?: CallOptions): Promise<AlarmPage>;
+  /** How many alarms are active, and how often they wake in the next 24 hours. */
+  alarmTotals(options?: CallOptions): Promise<AlarmTotals>;
   getAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   cancelAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   patchAlarm(id: string, changes: AlarmPatchBody, options?: CallOptions): Promise<AlarmEdited>;
@@ -396,6 +399,11 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
         const page = objectOf(call, text);
         const alarms = listOf(call, text, 'alarms').map((element) => viewOf(call, element));
         return { ...page, alarms } as AlarmPage;
+      }),
+    alarmTotals: (callOptions) =>
+      within(callOptions, async (signal) => {
+        const call = callOf(CHRONOS_ROUTES.alarmTotals, {}, { sign });
+        return readAnswer(call, CHRONOS_ROUTES.alarmTotals.data, await asPrincipal(call, signal));
       }),
     getAlarm: (id, callOptions) => alarmCall(callOf(CHRONOS_ROUTES.getAlarm, { id }, { sign }), callOptions),
     cancelAlarm: (id, callOptions) =>
