@@ -9,6 +9,8 @@ import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { type Call, callOf, checkToken, createCaller, type LimitedCall, withinTime } from '../kit/http/caller.ts';
 import { headerSafe, openStream, StreamRefused } from '../kit/http/exchange.ts';
 import type { FollowStreamOptions } from '../kit/http/follow-stream.ts';
+import { oneLine } from '../kit/text/hidden-characters.ts';
+import { shortIds } from '../kit/text/short-ids.ts';
 import {
   type ClientEnded,
   challengeMessage,
@@ -29,9 +31,11 @@ import {
   type AlarmEdited,
   type AlarmPreview,
   type AlarmSort,
+  type AlarmTotals,
   type AlarmView,
   type alarmBackfillSchema,
   type alarmCreateSchema,
+  alarmIdSchema,
   type alarmPatchSchema,
   type alarmPreviewRequestSchema,
   type CalendarDays,
@@ -47,6 +51,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import { ANSWER_DEPTH, elementsOf, parseJsonObject, type RawJson, sliceAt } from '../wire/json.ts';
 import type { Route } from '../wire/route.ts';
 import type { TurnUsage } from '../wire/usage.ts';
+import { showValue } from '../wire/validate.ts';
 import { CHRONOS_ROUTES } from './http/routes.ts';
 
 /** The caller's identity, as chronosd needs it. `AgentIdentity` of the identity kit implements it. */
@@ -149,6 +154,8 @@ export type ChronosClient = {
   /** When an alarm would fire; nothing is stored. */
   previewAlarm(alarm: AlarmPreviewBody, options?: CallOptions): Promise<AlarmPreview>;
   listAlarms(query?: AlarmQuery, options?: CallOptions): Promise<AlarmPage>;
+  /** How many alarms are active, and how often they wake in the next 24 hours. */
+  alarmTotals(options?: CallOptions): Promise<AlarmTotals>;
   getAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   cancelAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   patchAlarm(id: string, changes: AlarmPatchBody, options?: CallOptions): Promise<AlarmEdited>;
@@ -397,6 +404,11 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
         const alarms = listOf(call, text, 'alarms').map((element) => viewOf(call, element));
         return { ...page, alarms } as AlarmPage;
       }),
+    alarmTotals: (callOptions) =>
+      within(callOptions, async (signal) => {
+        const call = callOf(CHRONOS_ROUTES.alarmTotals, {}, { sign });
+        return readAnswer(call, CHRONOS_ROUTES.alarmTotals.data, await asPrincipal(call, signal));
+      }),
     getAlarm: (id, callOptions) => alarmCall(callOf(CHRONOS_ROUTES.getAlarm, { id }, { sign }), callOptions),
     cancelAlarm: (id, callOptions) =>
       alarmCall(callOf(CHRONOS_ROUTES.cancelAlarm, { id }, { sign, ifLost: CANCEL_AGAIN }), callOptions),
@@ -492,6 +504,74 @@ export async function* eachAlarm(
     yield* page.alarms;
     cursor = page.next_cursor;
   } while (cursor !== undefined);
+}
+
+/** Statuses that are not final: active, paused, and failed until it is resolved. */
+export const PRESENT: readonly AlarmStatus[] = ['active', 'paused', 'failed'];
+
+const SHORTEST_PREFIX = 6;
+const PREFIX = /^[0-9a-f][0-9a-f-]*$/;
+/** Alarms listed when a name is ambiguous, and characters of their texts. */
+const NAMED = 5;
+const NAME_CHARACTERS = 30;
+
+function ambiguous(word: string, found: readonly AlarmView[]): ReveilleError {
+  const ids = shortIds(found.map(({ id }) => id));
+  const nameOf = ({ label, wake_message: message }: AlarmView) => {
+    const text = oneLine(label === '' ? message : `${label}: ${message}`);
+    return text.length > NAME_CHARACTERS ? `${text.slice(0, NAME_CHARACTERS).toWellFormed()}…` : text;
+  };
+  const named = found.slice(0, NAMED).map((alarm) => `${ids.get(alarm.id)} (${nameOf(alarm)})`);
+  const others = found.length > NAMED ? ', and others' : '';
+  return new ReveilleError('conflict', `${word} matches ${named.join(', ')}${others}; give more of the id`);
+}
+
+type Lister = Pick<ChronosClient, 'listAlarms'>;
+
+async function beginningWith(client: Lister, prefix: string, options: CallOptions): Promise<AlarmView[]> {
+  const found: AlarmView[] = [];
+  for await (const alarm of eachAlarm(client, {}, options)) {
+    // Ids are UUIDv7, newest first: no match follows below the prefix.
+    if (alarm.id < prefix) break;
+    if (alarm.id.startsWith(prefix)) found.push(alarm);
+  }
+  return found;
+}
+
+/** Alarms with this label: active ones, else paused or failed ones, else finished ones. */
+async function labelled(client: Lister, label: string, options: CallOptions): Promise<AlarmView[]> {
+  for (const status of [...PRESENT, undefined]) {
+    const those = await Array.fromAsync(eachAlarm(client, { status }, options));
+    const found = those.filter((alarm) => alarm.label === label);
+    if (found.length > 0) return found;
+  }
+  return [];
+}
+
+/**
+ * The id of an alarm of the caller.
+ *
+ * @param given an id, its first six or more characters in any case, or an exact label
+ * @param options.remedy where the caller finds its alarms, for an error
+ * @throws ReveilleError `not_found` or `conflict` when no alarm, or more than one, matches
+ */
+export async function alarmIdOf(
+  client: Lister,
+  given: string,
+  { remedy, ...options }: CallOptions & { remedy: string },
+): Promise<string> {
+  const prefix = given.toLowerCase();
+  if (alarmIdSchema.safeParse(prefix).success) return prefix;
+  const mayBeId = prefix.length >= SHORTEST_PREFIX && PREFIX.test(prefix);
+  const byId = mayBeId ? await beginningWith(client, prefix, options) : [];
+  const found = byId.length > 0 || given === '' ? byId : await labelled(client, given, options);
+  if (found.length > 1) throw ambiguous(showValue(given), found);
+  const [only] = found;
+  if (only) return only.id;
+  throw new ReveilleError(
+    'not_found',
+    `no alarm has the id or label ${showValue(given)}; ${remedy} (an id may be shortened to ${SHORTEST_PREFIX} characters)`,
+  );
 }
 
 /**

@@ -1,10 +1,10 @@
 /** Short texts about an alarm: name, schedule, next fire, state and errors. */
 import { html } from 'hono/html';
 import { formatDuration } from '../kit/clock/duration.ts';
-import { type NameOfAlarm, waitText } from '../kit/phrase/condition-text.ts';
+import type { NameOfAlarm } from '../kit/phrase/condition-text.ts';
 import type { Conditions } from '../kit/phrase/conditions.ts';
-import { repetitionText } from '../kit/phrase/reading-text.ts';
-import { seriesText, usesWallClock } from '../kit/phrase/series-text.ts';
+import { repetitionOf, scheduleText, zoneOfSchedule } from '../kit/phrase/schedule-text.ts';
+import { seriesText } from '../kit/phrase/series-text.ts';
 import type { AlarmView } from '../wire/alarm.ts';
 import { fieldOf, isOption, OWNER_FIELDS, type OwnerField } from '../wire/alarm-fields.ts';
 import { plainError } from '../wire/fire.ts';
@@ -45,20 +45,18 @@ export const whyItFires = ({ waiting_events: events }: AlarmView): string =>
  *
  * @param nameOf names of the alarms that others follow
  */
-export function scheduleText(
+export function scheduleHtml(
   alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'rrule' | 'timezone' | 'fire_at'> & Conditions,
   here: LocalContext,
   nameOf = nameAmong([]),
 ): Html {
-  const { kind, cron_expr, rrule, timezone = 'UTC', fire_at } = alarm;
-  if (kind === 'event') return brief(waitText(alarm, nameOf));
-  const at = instantOf(fire_at);
-  if (kind === 'once') return at === undefined ? html`once` : html`once, ${absolute(at, here)}`;
-  const written = rrule ?? cron_expr ?? '';
-  const repetition = rrule === undefined ? { cron: written } : { rrule };
-  const where = timezone === here.zone || !usesWallClock(written) ? NOTHING : html` in ${shown(timezone)}`;
-  const text = shown(repetitionText(repetition));
-  return seriesText(repetition) === undefined ? html`<code>${text}</code>${where}` : html`${text}${where}`;
+  const text = scheduleText(alarm, { zone: here.zone, nameOf });
+  if (alarm.kind === 'event') return brief(text);
+  const at = instantOf(alarm.fire_at);
+  if (alarm.kind === 'once') return at === undefined ? html`once` : html`once, ${absolute(at, here)}`;
+  if (seriesText(repetitionOf(alarm)) !== undefined) return shown(text);
+  const where = zoneOfSchedule(alarm, here.zone);
+  return html`<code>${shown(text.slice(0, text.length - where.length))}</code>${shown(where)}`;
 }
 
 const STATES = {

@@ -439,4 +439,17 @@ export const alarmListSchema = z.object({
   next_cursor: z.string().optional(),
 });
 
+/** Alarms of which the wakes of a day are counted at most. */
+export const TOTALS_MAX = 10_000;
+
+/** The load of an owner's alarms. */
+export const alarmTotalsSchema = z.object({
+  active: z.int(),
+  /** Fires of the active alarms in the next 24 hours by their times, before checks and budgets; events are not counted. */
+  wakes_per_day: z.int(),
+  /** More alarms are due in that time than the {@link TOTALS_MAX} that are counted. */
+  at_least: z.literal(true).optional(),
+});
+export type AlarmTotals = z.infer<typeof alarmTotalsSchema>;
+
 export const fireListSchema = z.object({ fires: z.array(fireViewSchema), next_cursor: z.string().optional() });

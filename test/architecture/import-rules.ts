@@ -65,7 +65,7 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
     ...['chronos/auth', 'chronos/dispatch', 'chronos/events', 'chronos/turn-reports', 'chronos/http/routes.ts'],
   ],
   'chronos/http/routes.ts': ['wire'],
-  'chronos/client.ts': ['wire', 'kit/http', 'chronos/http/routes.ts'],
+  'chronos/client.ts': ['wire', 'kit/http', 'kit/text', 'chronos/http/routes.ts'],
   'chronos/calendars.ts': ['wire', 'chronos/alarm', 'kit/identity', 'kit/recurrence'],
   'chronos/config.ts': ['wire', 'chronos/auth', 'kit/http'],
   'chronos/metrics.ts': [...DOMAIN, 'chronos/dispatch', 'chronos/store', 'kit/http'],

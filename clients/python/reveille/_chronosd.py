@@ -266,6 +266,12 @@ class PreviewAlarmResult(TypedDict):
     notes: list[str]
 
 
+class AlarmTotalsResult(TypedDict):
+    active: int
+    wakes_per_day: int
+    at_least: NotRequired[Literal[True]]
+
+
 class AlarmMarkResult(TypedDict):
     mark: NotRequired[str]
 
@@ -555,6 +561,10 @@ class ChronosdRoutes(Caller):
     def preview_alarm(self, *, kind: Literal["once", "cron", "rrule", "event"] | Unset = UNSET, wake_message: str | Unset = UNSET, label: str | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, holidays: str | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | Unset = UNSET, catch_up_window_seconds: Number | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | Unset = UNSET, pause_on_failure: bool | Unset = UNSET, check: CreateAlarmCheck | Unset = UNSET, event: CreateAlarmEvent | CreateAlarmEvent2 | CreateAlarmEvent3 | CreateAlarmEvent4 | CreateAlarmEvent5 | Unset = UNSET, after: CreateAlarmAfter | Unset = UNSET, expect: CreateAlarmExpect | Unset = UNSET, run: CreateAlarmRun | Unset = UNSET, model: str | Unset = UNSET, tools: list[str] | Unset = UNSET, deliver: list[str] | Unset = UNSET, urgent: bool | Unset = UNSET, wake_computer: bool | Unset = UNSET, count: int | Unset = UNSET, from_: str | Unset = UNSET) -> PreviewAlarmResult:
         """When an alarm would fire; stores nothing."""
         return cast("PreviewAlarmResult", self._call("POST", "/v1/alarms/preview", body={"kind": kind, "wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "idempotency_key": idempotency_key, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "check": check, "event": event, "after": after, "expect": expect, "run": run, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer, "count": count, "from": from_}, proven=True))
+
+    def alarm_totals(self) -> AlarmTotalsResult:
+        """How many alarms are active, and how often they wake in the next 24 hours."""
+        return cast("AlarmTotalsResult", self._call("GET", "/v1/alarms/totals", proven=True))
 
     def alarm_mark(self) -> AlarmMarkResult:
         """For clients of 0.1.0, and without a mark, so that they read the alarms; follow GET /v1/events instead."""

@@ -130,7 +130,7 @@ export function agentAdminRoutes(app: HttpApp, service: ChronosService, log: Log
   /** The owner as an orphan; `undefined` when it has a usable key, or no alarm that waits. */
   const orphanOf = async (owner: string, keys: readonly AgentKey[]): Promise<Orphan | undefined> => {
     if (keys.some((key) => isAccepted(key, auth.enrollment))) return undefined;
-    const open = await store.countOpen(owner);
+    const { open } = await store.countOpen(owner);
     if (open === 0) return undefined;
     const [next] = await store.upcoming(owner, { limit: 1 });
     const dueAt = next && nextFireAt(next);

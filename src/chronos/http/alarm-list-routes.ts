@@ -2,14 +2,22 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
-import { alarmIdSchema, alarmListQuerySchema, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
+import {
+  type AlarmTotals,
+  alarmIdSchema,
+  alarmListQuerySchema,
+  LIST_LIMIT_DEFAULT,
+  TOTALS_MAX,
+} from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { encodeJson, RawJson } from '../../wire/json.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type AlarmState, scheduledOccurrence } from '../alarm/alarm.ts';
+import type { Calendars } from '../alarm/holidays.ts';
+import { seriesOf } from '../alarm/series.ts';
 import { viewAlarm } from '../alarm/view.ts';
-import type { AlarmFilter, AlarmStore } from '../store/store.ts';
+import type { AlarmFilter, AlarmStore, UpcomingRequest } from '../store/store.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
@@ -25,6 +33,7 @@ const SEARCH_MS = 75;
 const PAGE_BYTES = 2 * 1024 * 1024;
 /** Alarms that one statement reads. */
 const STEP = 64;
+const DAY_MS = 86_400_000;
 const dueSchema = z.object({ dueAt: z.int(), alarmId: alarmIdSchema });
 
 const filterOf = ({ status, kind, cursor }: Query) => ({
@@ -83,6 +92,48 @@ async function nextToRing(
   return { states, next: last && { dueAt: scheduledOccurrence(last)!.dueAt, alarmId: last.alarm.id } };
 }
 
+/** The alarms by when they fire, with no more than a step of them in memory. Between two steps, due occurrences go first. */
+export async function* upcomingOf(
+  store: AlarmStore,
+  owner: string,
+  { until, atMost }: { until?: number; atMost: number },
+): AsyncGenerator<AlarmState> {
+  let after: UpcomingRequest['after'];
+  for (let left = atMost; left > 0; left -= STEP) {
+    const limit = Math.min(STEP, left);
+    const states = await store.upcoming(owner, { limit, ...(until && { until }), ...(after && { after }) });
+    yield* states;
+    const last = states.at(-1);
+    if (last === undefined || states.length < limit) return;
+    after = { dueAt: scheduledOccurrence(last)!.dueAt!, alarmId: last.alarm.id };
+    await nextTurn();
+  }
+}
+
+/** The fires of an active alarm from its next one, which is before `until`, without those by events. */
+function firesUntil(state: AlarmState, now: number, until: number, calendars?: Calendars): number {
+  const { alarm } = state;
+  if (alarm.kind === 'event') return 0;
+  if (alarm.kind === 'once') return 1;
+  const { nominal } = scheduledOccurrence(state)!;
+  const left = alarm.maxFires === null ? Number.POSITIVE_INFINITY : alarm.maxFires - alarm.scheduledFires;
+  const end = Math.min(until, alarm.endsAt ?? until);
+  const following = seriesOf(alarm, calendars).latest(Math.max(nominal, now), end);
+  return Math.min(left, 1 + (following?.count ?? 0));
+}
+
+async function totalsOf({ store, clock, calendars }: ChronosService, owner: string): Promise<AlarmTotals> {
+  const now = clock.now();
+  const until = now + DAY_MS;
+  const { active } = await store.countOpen(owner);
+  let [counted, wakes] = [0, 0];
+  for await (const state of upcomingOf(store, owner, { until, atMost: TOTALS_MAX + 1 })) {
+    if (++counted > TOTALS_MAX) return { active, wakes_per_day: wakes, at_least: true };
+    wakes += firesUntil(state, now, until, calendars);
+  }
+  return { active, wakes_per_day: wakes };
+}
+
 function partOf(service: ChronosService, owner: string, query: Query, limit: number): Promise<Page> {
   const { store } = service;
   if (query.sort === 'next') return nextToRing(store, owner, query, limit);
@@ -131,6 +182,12 @@ export function alarmListRoutes(app: HttpApp, service: ChronosService): void {
     await ownerOfRequest(service, c);
     refuseQuery(c);
     return sendOk(c, {});
+  });
+
+  serve(app, CHRONOS_ROUTES.alarmTotals, async (c) => {
+    const owner = await ownerOfRequest(service, c);
+    refuseQuery(c);
+    return sendOk(c, await totalsOf(service, owner));
   });
 
   serve(app, CHRONOS_ROUTES.listAlarms, async (c) => {

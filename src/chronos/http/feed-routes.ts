@@ -8,19 +8,17 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { isByPerson } from '../../wire/set-by.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { type AlarmState, scheduledOccurrence } from '../alarm/alarm.ts';
 import { calendarFeed } from '../alarm/calendar-feed.ts';
 import { newFeed, readFeedAddress } from '../auth/calendar-feed.ts';
-import type { AlarmStore, CalendarFeed } from '../store/store.ts';
+import type { CalendarFeed } from '../store/store.ts';
 import { RateLimit, trustSince } from './admission.ts';
+import { upcomingOf } from './alarm-list-routes.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import { authorOfRequest, type ChronosService, callerOf } from './service.ts';
 
 /** Maximum number of alarms in a feed. */
 const MOST_ALARMS = 1_000;
-/** Alarms that one statement reads. */
-const STEP = 64;
 /** Requests per minute of one feed, and of all feeds in this process. */
 const READS = { perMinute: 30, inAll: 1_200 };
 
@@ -31,19 +29,6 @@ const viewOf = ({ id, name, messages, createdAt }: CalendarFeed): CalendarFeedVi
   ...{ id, name, messages, created_at: formatInstant(createdAt) },
 });
 
-/** The alarms of a feed, with no more than a step of them in memory. */
-async function* upcomingOf(store: AlarmStore, owner: string): AsyncGenerator<AlarmState> {
-  let after: { dueAt: number; alarmId: string } | undefined;
-  for (let left = MOST_ALARMS; left > 0; left -= STEP) {
-    const limit = Math.min(STEP, left);
-    const states = await store.upcoming(owner, { limit, ...(after && { after }) });
-    yield* states;
-    const last = states.at(-1);
-    if (last === undefined || states.length < limit) return;
-    after = { dueAt: scheduledOccurrence(last)!.dueAt!, alarmId: last.alarm.id };
-  }
-}
-
 export function feedRoutes(app: HttpApp, service: ChronosService): void {
   const { store, clock, calendars } = service;
   let reads: RateLimit | undefined;
@@ -51,7 +36,11 @@ export function feedRoutes(app: HttpApp, service: ChronosService): void {
   const begun = new Map<string, Promise<{ text: string; etag: string }>>();
 
   async function write({ owner, messages }: CalendarFeed, now: number) {
-    const text = await calendarFeed(upcomingOf(store, owner), { now, calendars, messages, owner }, () => nextTurn());
+    const text = await calendarFeed(
+      upcomingOf(store, owner, { atMost: MOST_ALARMS }),
+      { now, calendars, messages, owner },
+      () => nextTurn(),
+    );
     return { text, etag: `"${createHash('sha256').update(text).digest('base64url')}"` };
   }
 

@@ -28,6 +28,7 @@ import {
   alarmPatchSchema,
   alarmPreviewRequestSchema,
   alarmPreviewSchema,
+  alarmTotalsSchema,
   alarmViewSchema,
   calendarQuerySchema,
   calendarSchema,
@@ -95,6 +96,13 @@ export const CHRONOS_ROUTES = {
     credential: 'principal',
     query: alarmListQuerySchema,
     data: alarmListSchema,
+  },
+  alarmTotals: {
+    method: 'get',
+    path: '/v1/alarms/totals',
+    summary: 'how many alarms are active, and how often they wake in the next 24 hours',
+    credential: 'principal',
+    data: alarmTotalsSchema,
   },
   alarmMark: {
     method: 'get',

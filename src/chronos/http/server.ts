@@ -93,12 +93,13 @@ export function startChronosServer({
       });
       agentRoutes(app, service, log);
       agentAdminRoutes(app, service, log);
+      // Before the alarms by their ids, because of the totals.
+      alarmListRoutes(app, service);
       alarmRoutes(app, service);
       clientRoutes(app, service);
       backfillRoute(app, service);
       calendarRoute(app, service);
       feedRoutes(app, service);
-      alarmListRoutes(app, service);
       fireRoutes(app, service);
       hookRoutes(app, service, { log, onUnproved });
       usageRoute(app, service);

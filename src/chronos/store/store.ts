@@ -37,6 +37,11 @@ export type StoreLimits = {
 /** The totals of all owners in the store. */
 export type StoreUsage = { owners: number; alarms: number; bytes: number };
 
+/** Alarms of an owner that are active or paused, and the active ones among them. */
+export type OpenCount = { readonly open: number; readonly active: number };
+
+export const NONE_OPEN: OpenCount = { open: 0, active: 0 };
+
 export type CreateResult =
   /** The alarm was stored. */
   | { result: 'created'; state: AlarmState }
@@ -462,7 +467,7 @@ export type AlarmStore = {
   removeFeed(owner: string, id: string): Promise<CalendarFeed | undefined>;
 
   /** How many alarms of an owner are active or paused. */
-  countOpen(owner: string): Promise<number>;
+  countOpen(owner: string): Promise<OpenCount>;
 
   /**
    * Moves up to {@link MOVE_STEP} alarms to another owner with all that belongs to them (pending occurrences, ledger,

@@ -77,7 +77,7 @@ describe('reveille alarm set', () => {
     assert.deepEqual([kind, rrule, timezone], ['rrule', rule, 'Europe/Berlin']);
     assert.match(
       await house.run('alarm', 'show', 'month'),
-      /every month on the last Friday at 17:00, in Europe\/Berlin/,
+      /every month on the last Friday at 17:00 in Europe\/Berlin/,
     );
     const weekly = rule.replace('MONTHLY;BYDAY=-1FR', 'WEEKLY;INTERVAL=2;BYDAY=MO');
     await house.run('alarm', 'edit', id, '--rrule', weekly);

@@ -1,60 +1,23 @@
 /** `reveille alarm list`, `show`, `cancel`, `pause`, `resume`, `trigger` and `redrive`, and the names of alarms. */
-import { type ChronosClient, eachAlarm, type TriggeredAlarm } from '../../chronos/client.ts';
-import { type AlarmView, alarmIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
+import { alarmIdOf, type ChronosClient, eachAlarm, PRESENT, type TriggeredAlarm } from '../../chronos/client.ts';
+import { type AlarmView, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ALARM_KINDS, ALARM_STATUSES, type AlarmStatus } from '../../wire/alarm-fields.ts';
-import { ReveilleError } from '../../wire/errors.ts';
-import { showValue } from '../../wire/validate.ts';
 import { alarmClient, personOf } from '../access/chronos.ts';
 import { publicUrl } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { fit } from '../screens/columns.ts';
 import { renderFireStages } from '../screens/log-screen.ts';
 import { readerOf } from '../screens/reader.ts';
 import {
   alarmName,
   type Beside,
   instantText,
-  preview,
   type Reader,
   renderAlarm,
   renderAlarms,
   renderFires,
-  shortIds,
 } from '../screens/render.ts';
-
-const SHORTEST_PREFIX = 6;
-const PREFIX = /^[0-9a-f][0-9a-f-]*$/;
-/** Alarms listed when a name is ambiguous. */
-const NAMED = 5;
-
-function ambiguous(word: string, found: readonly AlarmView[]): ReveilleError {
-  const ids = shortIds(found.map(({ id }) => id));
-  const named = found.slice(0, NAMED).map((alarm) => `${ids.get(alarm.id)} (${fit(preview(alarm), 30)})`);
-  const others = found.length > NAMED ? ', and others' : '';
-  return new ReveilleError('conflict', `${word} matches ${named.join(', ')}${others}; give more of the id`);
-}
-
-async function beginningWith(client: ChronosClient, prefix: string): Promise<AlarmView[]> {
-  const found: AlarmView[] = [];
-  for await (const alarm of eachAlarm(client)) {
-    // Ids are UUIDv7, newest first: no match follows below the prefix.
-    if (alarm.id < prefix) break;
-    if (alarm.id.startsWith(prefix)) found.push(alarm);
-  }
-  return found;
-}
-
-/** Alarms with this label: active ones, else paused or failed ones, else finished ones. */
-async function labelled(client: ChronosClient, label: string): Promise<AlarmView[]> {
-  const isIt = (alarm: AlarmView) => alarm.label === label;
-  for (const status of PRESENT) {
-    const found = (await Array.fromAsync(eachAlarm(client, { status }))).filter(isIt);
-    if (found.length > 0) return found;
-  }
-  return (await Array.fromAsync(eachAlarm(client))).filter(isIt);
-}
 
 /**
  * @param given an id, its first six or more characters in any case, or an exact label
@@ -62,27 +25,13 @@ async function labelled(client: ChronosClient, label: string): Promise<AlarmView
  * @throws ReveilleError `not_found` or `conflict` when no alarm, or more than one, matches
  */
 export async function findAlarmId(client: ChronosClient, given: string): Promise<string> {
-  const prefix = given.toLowerCase();
-  if (alarmIdSchema.safeParse(prefix).success) return prefix;
-  const mayBeId = prefix.length >= SHORTEST_PREFIX && PREFIX.test(prefix);
   if (given === '') throw new UsageError("an alarm's id, its beginning, or its label is missing");
-  const byId = mayBeId ? await beginningWith(client, prefix) : [];
-  const found = byId.length > 0 ? byId : await labelled(client, given);
-  if (found.length > 1) throw ambiguous(showValue(given), found);
-  const [only] = found;
-  if (only) return only.id;
-  throw new ReveilleError(
-    'not_found',
-    `no alarm has the id or label ${showValue(given)}; list yours with "reveille alarm list --all" (an id may be shortened to ${SHORTEST_PREFIX} characters)`,
-  );
+  return alarmIdOf(client, given, { remedy: 'list yours with "reveille alarm list --all"' });
 }
 
 export type ListFlags = { status?: string; kind?: string; limit?: string; all?: boolean };
 
 const LIMIT_MAX = 1_000_000;
-/** Statuses that are not final: active, paused, and failed until it is resolved. */
-export const PRESENT: readonly AlarmStatus[] = ['active', 'paused', 'failed'];
-
 /** The next fire, or infinity. */
 const ahead = ({ next_fire_at: next }: AlarmView) => (next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next));
 const latest = ({ last_fired_at: last, created_at: created }: AlarmView) => Date.parse(last ?? created);

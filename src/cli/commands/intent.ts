@@ -1,4 +1,5 @@
 /** `reveille intent submit`, `list`, `show`, `receipt`, `cancel`, `reconcile` and `watch`, and the ids of intents. */
+
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import type { ExecutorClient, Reply, WaitingGate } from '../../executor/client.ts';
@@ -7,6 +8,7 @@ import { wallTime } from '../../kit/clock/local-time.ts';
 import { ChangedIds } from '../../kit/http/changed-ids.ts';
 import { shellWord } from '../../kit/identity/private-file.ts';
 import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
+import { shortIds } from '../../kit/text/short-ids.ts';
 import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError, systemCodeOf, thrownText } from '../../wire/errors.ts';
 import { INTENT_STATUSES, isIntentFinal } from '../../wire/executor.ts';
@@ -22,7 +24,7 @@ import { UsageError } from '../flags/usage-error.ts';
 import { renderGate } from '../screens/gate-screen.ts';
 import { errorLines, renderIntent, renderIntents, statusWords } from '../screens/intent-screen.ts';
 import { readerOf } from '../screens/reader.ts';
-import { type Reader, shortIds } from '../screens/render.ts';
+import type { Reader } from '../screens/render.ts';
 
 /** The shortest accepted beginning of a UUID. */
 const BEGINNING = /^[0-9a-f][0-9a-f-]{5,34}$/;

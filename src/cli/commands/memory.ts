@@ -2,12 +2,14 @@
  * `reveille memory`: Neo's memories. These commands open Neo's database themselves, also while Neo runs: a stopped Neo
  * has no address, and the port of a running one is known only to the router.
  */
+
 import { existsSync } from 'node:fs';
 import { type Cortex, cortexPath, openCortex } from '../../agents/neo/memory/cortex.ts';
 import { MEMORY_KINDS, type StoredMemory } from '../../agents/neo/memory/memory.ts';
 import { recall } from '../../agents/neo/memory/recall.ts';
 import { shortTime } from '../../kit/clock/local-time.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
+import { shortIds } from '../../kit/text/short-ids.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
@@ -16,7 +18,7 @@ import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { fit, table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
-import { type Reader, shortIds } from '../screens/render.ts';
+import type { Reader } from '../screens/render.ts';
 
 export type MemoryListFlags = { query?: string; kind?: string; limit?: string; all?: boolean };
 export type ForgetFlags = { all?: boolean; yes?: boolean };

@@ -1,7 +1,9 @@
 /** Intents and questions as text. Pure: clock, zone and terminal are parameters. */
+
 import type { Reply, WaitingGate } from '../../executor/client.ts';
 import { localTime, shortTime } from '../../kit/clock/local-time.ts';
 import { fullyEscaped, oneLine } from '../../kit/text/hidden-characters.ts';
+import { shortIds } from '../../kit/text/short-ids.ts';
 import { quoted, quotedJson, REMARK } from '../../kit/text/visible.ts';
 import type { IntentStatus } from '../../wire/executor.ts';
 import type { PlanNode } from '../../wire/intent.ts';
@@ -9,7 +11,7 @@ import { answerSummary, type IntentView } from '../../wire/intent-view.ts';
 import { encodeJson, sliceAt } from '../../wire/json.ts';
 import { fit, table, wrap } from './columns.ts';
 import { markedBlock, renderGate, screenLines } from './gate-screen.ts';
-import { facts, type Reader, shortIds } from './render.ts';
+import { facts, type Reader } from './render.ts';
 
 const COLOURS: { readonly [Status in IntentStatus]?: 'green' | 'yellow' | 'red' } = {
   completed: 'green',

@@ -1,18 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { shortIds } from '../../kit/text/short-ids.ts';
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
 import { RawJson } from '../../wire/json.ts';
 import { textWidth } from './columns.ts';
-import {
-  preview,
-  type Reader,
-  renderAlarm,
-  renderAlarms,
-  renderCreated,
-  renderEvent,
-  renderFires,
-  shortIds,
-} from './render.ts';
+import { preview, type Reader, renderAlarm, renderAlarms, renderCreated, renderEvent, renderFires } from './render.ts';
 
 const look: Reader = {
   now: Date.parse('2026-06-15T12:00:00Z'),
@@ -76,7 +68,7 @@ test('a series with an interval has no zone', () => {
   );
   assert.match(
     scheduleOf({ ...series, cron_expr: '@daily', timezone: 'UTC' })!,
-    /schedule +every day at 00:00, in UTC \(@daily\)$/,
+    /schedule +every day at 00:00 in UTC \(@daily\)$/,
   );
 });
 
@@ -102,12 +94,12 @@ test('a rule has words where it is simple, and a missing calendar is named', () 
   const rrule = 'DTSTART:20260615T100000\nRRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO;BYSECOND=0';
   const rule: AlarmView = { ...series, kind: 'rrule', cron_expr: undefined, rrule, timezone: 'UTC' };
   const lines = renderAlarm({ ...rule, holidays: 'office', holidays_missing: true }, look).join('\n');
-  assert.match(lines, /schedule +every 2 weeks on Monday at 10:00 from 2026-06-15, in UTC/);
+  assert.match(lines, /schedule +every 2 weeks on Monday at 10:00 from 2026-06-15 in UTC/);
   assert.match(lines, /calendar +office is missing: it fires on all days/);
   const ended = renderAlarm({ ...rule, holidays: 'office', holidays_ended: '2026-12-26' }, look).join('\n');
   assert.match(ended, /calendar +office has ended, its last day was 2026-12-26: it fires on all days/);
   const list = renderAlarms([rule], everything, look).join('\n');
-  assert.match(list, /every 2 weeks on Monday at 10:00 from 2026-06-15, in UTC$/m);
+  assert.match(list, /every 2 weeks on Monday at 10:00 from 2026-06-15 in UTC$/m);
   assert.doesNotMatch(list, /FREQ/, 'the words are enough');
 });
 
@@ -126,10 +118,10 @@ test('a schedule without a description is shown as its expression, and completel
   const odd = { ...series, failure_count: 0, last_error: undefined, cron_expr: '*/7 9-17 1,15 * 1-5' } as AlarmView;
   const [, line, below] = renderAlarms([odd], everything, look);
   assert.match(line!, / {2}\*\/7 9-17 1,15 \* 1… {2}/);
-  assert.equal(below, '               */7 9-17 1,15 * 1-5, in Europe/Berlin');
+  assert.equal(below, '               */7 9-17 1,15 * 1-5 in Europe/Berlin');
   const far = { ...series, failure_count: 0, last_error: undefined, timezone: 'America/New_York' } as AlarmView;
   const lines = renderAlarms([far, series], everything, look);
-  assert.match(lines[2]!, /every weekday at 09:00, in America\/New_York \(0 9 \* \* 1-5\)/);
+  assert.match(lines[2]!, /every weekday at 09:00 in America\/New_York \(0 9 \* \* 1-5\)/);
   for (const each of lines) assert.ok(textWidth(each) <= 80, each);
 });
 
@@ -230,7 +222,7 @@ test('an alarm is shown with its schedule, its limits, its message and its uncha
     'Alarm 019ed2b4-7c12-7000-8000-000000000002',
     '  status        active',
     '  fires         in 19 h, 2026-06-16 09:00:00 CEST',
-    '  schedule      every weekday at 09:00, in Europe/Berlin (0 9 * * 1-5)',
+    '  schedule      every weekday at 09:00 in Europe/Berlin (0 9 * * 1-5)',
     '  at most       5 times',
     '  jitter        up to 30 s',
     '  lateness      at most 5 min',

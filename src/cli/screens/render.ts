@@ -11,11 +11,10 @@ import {
 } from '../../kit/clock/local-time.ts';
 import { conditionText, type NameOfAlarm, waitText } from '../../kit/phrase/condition-text.ts';
 import type { Conditions } from '../../kit/phrase/conditions.ts';
-import type { Repetition } from '../../kit/phrase/reading.ts';
-import { repetitionText, shortRepetitionText } from '../../kit/phrase/reading-text.ts';
-import { usesWallClock } from '../../kit/phrase/series-text.ts';
+import { scheduleText } from '../../kit/phrase/schedule-text.ts';
 import { unusedCalendar } from '../../kit/phrase/unused-calendar.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
+import { ID_PREFIX, shortIds } from '../../kit/text/short-ids.ts';
 import type { AlarmCreated, AlarmEdited, AlarmPreview, AlarmView, FireView, HookMade } from '../../wire/alarm.ts';
 import { type FieldsWith, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
 import type { HookView, ObjectField } from '../../wire/conditions.ts';
@@ -28,30 +27,12 @@ import type { Output } from './output.ts';
 /** The reader: clock, zone, terminal width and colours. */
 export type Reader = LocalContext & { width: number; paint: Output['paint'] };
 
-/** The millisecond part of a UUIDv7: it distinguishes alarms of different milliseconds. */
-const ID_PREFIX = 13;
 /** Enough text to fill any terminal; the rest of a long message is not measured. */
 const PREVIEW_CHARACTERS = 400;
 /** Between the name of a fact and its value. */
 const INDENT = '  ';
 
 const instant = (text: string) => Date.parse(text);
-
-/** The shortest unique beginning of each id, as in git. */
-export function shortIds(ids: readonly string[]): Map<string, string> {
-  const sorted = [...new Set(ids)].sort();
-  const shared = (one: string, other = '') => {
-    let at = 0;
-    while (at < one.length && one[at] === other[at]) at++;
-    return at;
-  };
-  return new Map(
-    sorted.map((id, at) => {
-      const needed = Math.max(shared(id, sorted[at - 1]), shared(id, sorted[at + 1])) + 1;
-      return [id, id.slice(0, Math.max(ID_PREFIX, needed))];
-    }),
-  );
-}
 
 /** Label and message on one line, shortened. */
 export function preview({ label, wake_message: message }: { label: string; wake_message: string }): string {
@@ -246,33 +227,20 @@ function schedule(
   look: Reader,
   { nameOf, detail = 'all' }: { nameOf?: NameOfAlarm | undefined; detail?: 'words' | 'all' } = {},
 ): string {
-  if (alarm.kind === 'event') return oneLine(waitText(alarm, nameOf));
-  if (alarm.kind === 'once')
-    return alarm.fire_at === undefined ? 'once' : `once, at ${localTime(instant(alarm.fire_at), look)}`;
+  if (alarm.kind === 'once' && alarm.fire_at !== undefined)
+    return `once, at ${localTime(instant(alarm.fire_at), look)}`;
+  const text = oneLine(scheduleText(alarm, { nameOf }));
   const expression = oneLine((alarm.rrule ?? alarm.cron_expr ?? '').trim().replace(/\s+/g, ' '));
-  const words = oneLine(repetitionText(repetitionOf(alarm)));
-  const zone = usesWallClock(expression) ? `, in ${oneLine(alarm.timezone ?? 'UTC')}` : '';
-  const isShown = words.endsWith(expression) || words.endsWith(`(${expression})`);
-  return isShown || (detail === 'words' && alarm.rrule !== undefined)
-    ? `${words}${zone}`
-    : `${words}${zone} (${expression})`;
+  const isShown = text.includes(expression) || (detail === 'words' && alarm.rrule !== undefined);
+  return isShown ? text : `${text} (${expression})`;
 }
 
 /** Cells of the schedule in a list; a longer schedule is repeated whole below its alarm. */
 const SCHEDULE_WIDTH = 18;
 
 /** The rhythm of an alarm as short text; with its zone if the reader's zone differs. */
-function shortSchedule(alarm: AlarmView, look: Reader, nameOf?: NameOfAlarm): string {
-  const { kind, cron_expr = '', rrule, timezone = 'UTC' } = alarm;
-  if (kind === 'once') return 'once';
-  if (kind === 'event') return schedule(alarm, look, { nameOf });
-  const expression = oneLine(rrule ?? cron_expr);
-  const zone = usesWallClock(expression) && timezone !== look.zone ? ` ${oneLine(timezone)}` : '';
-  return `${oneLine(shortRepetitionText(repetitionOf(alarm)))}${zone}`;
-}
-
-const repetitionOf = ({ cron_expr: cron = '', rrule }: AlarmView): Repetition =>
-  rrule === undefined ? { cron } : { rrule };
+const shortSchedule = (alarm: AlarmView, { zone }: Reader, nameOf?: NameOfAlarm): string =>
+  oneLine(scheduleText(alarm, { zone, nameOf, isShort: true }));
 
 const namesText = (names: readonly string[]) => (names.length === 0 ? 'none' : oneLine(names.join(', ')));
 

@@ -2,7 +2,7 @@
 import { html } from 'hono/html';
 import type { ChronosClient } from '../../chronos/client.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
-import { fireTime, nameOf, scheduleText } from '../alarm-text.ts';
+import { fireTime, nameOf, scheduleHtml } from '../alarm-text.ts';
 import { csrfField, type Page } from '../page.ts';
 import { type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING } from '../shown.ts';
@@ -95,7 +95,7 @@ async function confirm(context: RequestContext, verb: Verb, ids: readonly string
   const shown = await Promise.all(ids.slice(0, 20).map((id) => alarms.getAlarm(id)));
   const rows = shown.map(
     (alarm): Html =>
-      html`<li><span dir="auto">${nameOf(alarm)}</span> <span class="dim">${scheduleText(alarm, context.here)} · ${fireTime(alarm, context.here)}</span></li>`,
+      html`<li><span dir="auto">${nameOf(alarm)}</span> <span class="dim">${scheduleHtml(alarm, context.here)} · ${fireTime(alarm, context.here)}</span></li>`,
   );
   const rest = ids.length > shown.length ? html`<li class="dim">and ${ids.length - shown.length} more</li>` : NOTHING;
   const hidden = ids.map((id) => html`<input type="hidden" name="id" value="${id}">`);

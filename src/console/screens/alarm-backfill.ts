@@ -4,7 +4,7 @@ import { readDateOrInstant } from '../../kit/phrase/date-or-instant.ts';
 import { type AlarmBackfilled, type AlarmView, BACKFILL_UNCONFIRMED } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { nameOf, scheduleText } from '../alarm-text.ts';
+import { nameOf, scheduleHtml } from '../alarm-text.ts';
 import { csrfField, type Page, pageHead } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
@@ -46,7 +46,7 @@ function backfillPage(context: RequestContext, alarm: AlarmView, { counted, comp
   const { session, here, form } = context;
   const input = (name: 'from' | 'to', label: string, hint: string): Html =>
     html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${form.get(name) ?? ''}" autocomplete="off" aria-describedby="${name}-hint"><p class="hint" id="${name}-hint">${hint}</p></div>`;
-  const main = html`${pageHead('Backfill', html`<span dir="auto">${nameOf(alarm)}</span>, ${scheduleText(alarm, here)}`)}
+  const main = html`${pageHead('Backfill', html`<span dir="auto">${nameOf(alarm)}</span>, ${scheduleHtml(alarm, here)}`)}
 ${complaint === undefined ? NOTHING : html`<p class="notice bad" role="alert">${shown(complaint)}</p>`}
 <p>Fires the alarm for each of its instants in a part of the past that was not delivered.</p>
 <form method="post" action="alarms/${alarm.id}/backfill" class="stack" id="backfill-form">${csrfField(session.csrf)}

@@ -20,7 +20,7 @@ import {
 import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { scheduleText, seconds } from '../alarm-text.ts';
+import { scheduleHtml, seconds } from '../alarm-text.ts';
 import { csrfField, type Page, pageHead } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
 import { controlNote, type Html, NOTHING, shown } from '../shown.ts';
@@ -148,7 +148,7 @@ function formPage({ session, here }: RequestContext, form: Form): Page {
   const now =
     edited === undefined
       ? NOTHING
-      : html`<p class="hint">Now: ${scheduleText(edited, here)}. Leave empty to keep it.</p>`;
+      : html`<p class="hint">Now: ${scheduleHtml(edited, here)}. Leave empty to keep it.</p>`;
   const events = eventControls(draft, edited !== undefined);
   const time =
     edited?.kind === 'event'

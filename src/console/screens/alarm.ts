@@ -20,7 +20,7 @@ import {
   nameAmong,
   nameOf,
   rhythmOf,
-  scheduleText,
+  scheduleHtml,
   stateMark,
   trouble,
   valueText,
@@ -120,7 +120,7 @@ function facts(alarm: AlarmView, { backend, here, origin }: RequestContext, name
   const calendar = unusedCalendar(alarm);
   return html`<dl class="facts">
 ${fact('Next fire', html`${fireTime(alarm, here)}${then}${alarm.kind === 'event' && next !== undefined ? `, ${whyItFires(alarm)}` : NOTHING}`)}
-${alarm.kind === 'event' ? NOTHING : fact('Schedule', html`${scheduleText(alarm, here)}${written !== undefined && usesWallClock(written) ? html` <code class="dim">${shown(written)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
+${alarm.kind === 'event' ? NOTHING : fact('Schedule', html`${scheduleHtml(alarm, here)}${written !== undefined && usesWallClock(written) ? html` <code class="dim">${shown(written)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
 ${fact('Calendar', calendar === undefined ? undefined : html`<span class="trouble">${shown(calendar)}</span>`)}
 ${fact('Backfill', backfillText(alarm, here))}
 ${fact('Message by', authorOf(alarm.set_by ?? { kind: 'agent' }))}

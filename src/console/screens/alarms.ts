@@ -5,7 +5,7 @@ import type { NameOfAlarm } from '../../kit/phrase/condition-text.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { ALARM_KINDS, ALARM_STATUSES } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { fireTime, hasTrouble, nameAmong, nameOf, scheduleText, stateMark, trouble } from '../alarm-text.ts';
+import { fireTime, hasTrouble, nameAmong, nameOf, scheduleHtml, stateMark, trouble } from '../alarm-text.ts';
 import { csrfField, empty, missing, type Page, pageHead } from '../page.ts';
 import { type RequestContext, there, withQuery } from '../request-context.ts';
 import { brief, type Html, NOTHING } from '../shown.ts';
@@ -88,7 +88,7 @@ function row(
 <input type="checkbox" name="id" value="${id}" form="several" id="mark-${id}" aria-label="Select this alarm">
 <a class="name" href="${withQuery(`alarms/${id}`, query, {})}"${isChosen ? raw(' aria-current="true"') : ''} data-open dir="auto">${nameOf(alarm)}${alarm.label === '' || chosen !== undefined ? NOTHING : html`<small>${brief(alarm.wake_message, 90)}</small>`}</a>
 <span class="when">${fireTime(alarm, here)}</span>
-<span class="schedule dim">${alarm.kind === 'once' ? 'once' : scheduleText(alarm, here, names)}</span>
+<span class="schedule dim">${alarm.kind === 'once' ? 'once' : scheduleHtml(alarm, here, names)}</span>
 ${stateMark(alarm)}
 ${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}
 </li>`;

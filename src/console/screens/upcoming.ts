@@ -14,7 +14,7 @@ import {
   nameAmong,
   nameOf,
   rareTexts,
-  scheduleText,
+  scheduleHtml,
   trouble,
   whyItFires,
 } from '../alarm-text.ts';
@@ -205,7 +205,7 @@ function dayRow(one: AlarmDay, day: number, here: LocalContext): Html {
       ? `${counted(count, 'time')}, last at ${clockOf(last, here)}`
       : alarm.kind === 'once'
         ? NOTHING
-        : scheduleText(alarm, here);
+        : scheduleHtml(alarm, here);
   const message =
     alarm.label === '' ? NOTHING : html` <span class="dim" dir="auto">${brief(alarm.wake_message, 160)}</span>`;
   const exact = new Date(first).toISOString();
@@ -294,7 +294,7 @@ function waitingRow(alarm: AlarmView, names: NameOfAlarm, here: LocalContext): H
   const next = instantOf(alarm.next_fire_at);
   const end =
     next === undefined ? NOTHING : html`<span class="end">fires ${time(next, here)} ${whyItFires(alarm)}</span>`;
-  return html`<li id="waiting-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}${conditionsText(alarm)}</div><span class="times">${scheduleText(alarm, here, names)}</span>${end}${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}</li>`;
+  return html`<li id="waiting-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}${conditionsText(alarm)}</div><span class="times">${scheduleHtml(alarm, here, names)}</span>${end}${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}</li>`;
 }
 
 function waitingList({ alarms, hasMore }: Waiting, known: readonly AlarmView[], here: LocalContext): Html {

@@ -498,7 +498,10 @@ export function makeModelStore(): AlarmStore {
       feeds = feeds.filter((feed) => feed !== removed);
       return removed;
     },
-    countOpen: async (owner) => usageOf(owner).active,
+    countOpen: async (owner) => ({
+      open: usageOf(owner).active,
+      active: statesOf(owner).filter(({ alarm }) => alarm.status === 'active').length,
+    }),
     async moveAlarms({ from, to, limits, now }) {
       const own = statesOf(from);
       const step = own.sort((one, other) => (one.alarm.id < other.alarm.id ? -1 : 1)).slice(0, MOVE_STEP);

@@ -142,6 +142,7 @@ const ROUTES: Readonly<Record<string, Way | 'fields' | 'none'>> = {
   createAlarm: 'none',
   previewAlarm: 'none',
   listAlarms: 'none',
+  alarmTotals: 'none',
   alarmMark: 'none',
   getAlarm: 'none',
   patchAlarm: 'fields',

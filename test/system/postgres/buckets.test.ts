@@ -389,6 +389,7 @@ test('over tables that are partitioned by bucket, each statement plans to touch 
     assert.deepEqual(await store.moveAlarms(move), { result: 'moved', moved: 1 });
     await store.search(owner, { text: 'plants', limit: 9 });
     await store.upcoming(owner, { limit: 9 });
+    await store.countOpen(owner);
     const again = alarmDue(NOW, { owner, id: alarm.id });
     await assert.rejects(store.create(again, NO_LIMIT), withCode('conflict'));
     assert.equal((await store.create(alarmDue(NOW, { owner }), { maxActive: 1 })).result, 'too_many');

@@ -89,7 +89,7 @@ async function moveStep(transaction: Executor, buckets: Buckets, { from, to, lim
   await transaction.query(LOCK_TRIGGERS, those);
   const count = async (answer: Promise<readonly Row[]>) => (await answer)[0]![0] as number;
   const totalsOf = async (bucket: number, owner: string) => ({
-    open: await countOpenOf(transaction, bucket, owner),
+    open: (await countOpenOf(transaction, bucket, owner)).open,
     ...(await storedOf(transaction, bucket, owner)),
   });
   const held = (await transaction.query(HELD_KEYS, [source, from])).map(([key]) => key as string);

@@ -3,7 +3,7 @@
  * bound reaches the limit.
  */
 import type { AlarmStatus } from '../../../wire/alarm-fields.ts';
-import type { StoreUsage } from '../store.ts';
+import type { OpenCount, StoreUsage } from '../store.ts';
 import type { Executor, PrimaryPool } from './pool.ts';
 import { statement } from './statement.ts';
 
@@ -87,7 +87,8 @@ const LOCK = statement(
 
 const COUNT = statement(
   'count_open',
-  `SELECT count(*) FROM progress WHERE bucket = $1 AND owner = $2 AND status IN ('active', 'paused') AND status <> 'fired'`,
+  `SELECT count(*), count(*) FILTER (WHERE status = 'active') FROM progress
+   WHERE bucket = $1 AND owner = $2 AND status IN ('active', 'paused') AND status <> 'fired'`,
 );
 
 const SET = statement('set_open', 'UPDATE owners SET open_at_most = $3 WHERE bucket = $1 AND owner = $2');
@@ -97,8 +98,9 @@ export async function lockOwner(transaction: Executor, bucket: number, owner: st
 }
 
 /** How many alarms of an owner are open at present. */
-export async function countOpenOf(executor: Executor, bucket: number, owner: string): Promise<number> {
-  return (await executor.query(COUNT, [bucket, owner]))[0]![0] as number;
+export async function countOpenOf(executor: Executor, bucket: number, owner: string): Promise<OpenCount> {
+  const [[open, active]] = (await executor.query(COUNT, [bucket, owner])) as [[number, number]];
+  return { open, active };
 }
 
 /** Counts an owner's open alarms and sets the bound to the exact number. */
@@ -106,7 +108,7 @@ export function countOpen(pool: PrimaryPool, bucket: number, owner: string): Pro
   return pool.transaction(async (transaction) => {
     await lockOwner(transaction, bucket, owner);
     // A separate statement, so that it sees the commits of the creates that LOCK waited for.
-    const open = await countOpenOf(transaction, bucket, owner);
+    const { open } = await countOpenOf(transaction, bucket, owner);
     await transaction.query(SET, [bucket, owner, open]);
     return open;
   });

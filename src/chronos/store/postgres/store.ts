@@ -6,7 +6,7 @@ import type { AlarmState } from '../../alarm/alarm.ts';
 import type { Calendars } from '../../alarm/holidays.ts';
 import { firstBuckets, isSameLayout, readBuckets } from '../sharding/buckets.ts';
 import { orderOfSeveral } from '../sharding/claim-order.ts';
-import type { AlarmStore, Claim } from '../store.ts';
+import { type AlarmStore, type Claim, NONE_OPEN } from '../store.ts';
 import { parseAddress } from './address.ts';
 import { prepareAgentKeys, putNonce, takeNonce } from './agent-keys.ts';
 import { pageOfAttempts, pruneAttempts } from './attempts.ts';
@@ -227,7 +227,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     feedsOf: feeds.of,
     addFeed: feeds.add,
     removeFeed: feeds.remove,
-    countOpen: async (owner) => (isStorable(owner) ? countOpenOf(pool, buckets.of(owner), owner) : 0),
+    countOpen: async (owner) => (isStorable(owner) ? countOpenOf(pool, buckets.of(owner), owner) : NONE_OPEN),
     async moveAlarms(move) {
       const answer = await moveAlarms(pool, buckets, move);
       for (const owner of [move.from, move.to]) dueIndex.invalidate(buckets.of(owner));

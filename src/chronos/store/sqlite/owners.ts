@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { AlarmStatus } from '../../../wire/alarm-fields.ts';
-import type { StoreUsage } from '../store.ts';
+import { NONE_OPEN, type OpenCount, type StoreUsage } from '../store.ts';
 import { prepareQuery } from './statements.ts';
 
 /** The change in an owner's stored alarms. */
@@ -42,9 +42,9 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
   const countOpen = prepareQuery(
     db,
     `SELECT (SELECT count(*) FROM active AS a CROSS JOIN progress AS p ON p.alarm = a.alarm
-       WHERE a.owner = ?1 AND p.status = 'active') + (
+       WHERE a.owner = ?1 AND p.status = 'active'), (
        SELECT count(*) FROM aside WHERE owner = (SELECT owner FROM owners WHERE seq = ?1) AND status = 'paused')`,
-    ([count]) => count as number,
+    ([active, paused]): OpenCount => ({ open: (active as number) + (paused as number), active: active as number }),
   );
   const usage = prepareQuery<StoreUsage>(
     db,
@@ -92,15 +92,15 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
     ): { open: number; alarms: number; bytes: number } {
       const found = (seq === undefined ? undefined : totals.get(seq)) ?? { open: 0, alarms: 0, bytes: 0 };
       if (seq === undefined || found.open < maxOpen) return found;
-      const open = countOpen.get(seq)!;
+      const { open } = countOpen.get(seq)!;
       if (open !== found.open) addToRow.run(seq, open - found.open, 0, 0);
       return { ...found, open };
     },
 
     /** How many alarms of an owner are open. */
-    open(owner: string): number {
+    open(owner: string): OpenCount {
       const seq = seqOf(owner);
-      return seq === undefined ? 0 : countOpen.get(seq)!;
+      return seq === undefined ? NONE_OPEN : countOpen.get(seq)!;
     },
 
     /** How many triggers of the owner's alarms wait for delivery. */
