@@ -7,7 +7,14 @@ export type FunctionSchema = {
   readonly name: string;
   readonly description?: string | undefined;
   readonly parameters?: Schema | undefined;
+  /** The same for Google, as JSON Schema. */
+  readonly parametersJsonSchema?: Schema | undefined;
+  /** The same for Anthropic. */
+  readonly input_schema?: Schema | undefined;
 };
+
+const parametersOf = ({ parameters, parametersJsonSchema, input_schema }: FunctionSchema) =>
+  parameters ?? parametersJsonSchema ?? input_schema;
 
 const isObject = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -65,7 +72,9 @@ function placeProblems(schema: Schema, level: number): string[] {
 }
 
 /** How a function differs from the subset that every provider accepts, one text for each difference. */
-export function unsafeParts({ name, description = '', parameters }: FunctionSchema): string[] {
+export function unsafeParts(sent: FunctionSchema): string[] {
+  const { name, description = '' } = sent;
+  const parameters = parametersOf(sent);
   return [
     ...(/^[A-Za-z0-9_-]{1,64}$/.test(name) ? [] : [`the name ${name}`]),
     ...(description.length > DESCRIPTION_MAX ? [`the description has ${description.length} characters`] : []),
@@ -128,7 +137,9 @@ function anthropicProblems(place: Schema, level: number): string[] {
 }
 
 /** Why a provider refuses a function by its documented limits. */
-export function refusalOf(provider: Provider, { name, description = '', parameters }: FunctionSchema, strict: boolean) {
+export function refusalOf(provider: Provider, sent: FunctionSchema, strict: boolean) {
+  const { name, description = '' } = sent;
+  const parameters = parametersOf(sent);
   const problems: string[] = [];
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) problems.push(`the name ${name}`);
   if (provider === 'openai' && description.length > DESCRIPTION_MAX)
@@ -147,7 +158,7 @@ export function refusalOf(provider: Provider, { name, description = '', paramete
   return problems;
 }
 
-/** A place without null, whichever way it is written, and with the bounds of Google's texts as numbers. */
+/** A place without null, in any notation, and with the bounds of Google's texts as numbers. */
 function plainPlace(place: Schema) {
   const { nullable: _, anyOf, ...own } = place;
   const others = Array.isArray(anyOf) ? anyOf.filter((one) => String(one.type).toLowerCase() !== 'null') : [];
@@ -197,8 +208,7 @@ function changesOfPlace(before: unknown, after: unknown, path: string, strict: b
 export function changesOf(before: FunctionSchema, after: FunctionSchema, strict: boolean): string[] {
   const said = before.description === after.description ? [] : ['the description differs'];
   const name = before.name === after.name ? [] : [`the name became ${after.name}`];
-  const isEmpty = Object.keys((before.parameters?.properties ?? {}) as object).length === 0;
-  const places =
-    isEmpty && after.parameters === undefined ? [] : changesOfPlace(before.parameters, after.parameters, '', strict);
-  return [...name, ...said, ...places];
+  const [these, those] = [parametersOf(before), parametersOf(after)];
+  const isEmpty = Object.keys((these?.properties ?? {}) as object).length === 0 && those === undefined;
+  return [...name, ...said, ...(isEmpty ? [] : changesOfPlace(these, those, '', strict))];
 }
