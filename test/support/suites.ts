@@ -36,6 +36,7 @@ const RELEASE = new RegExp(
     'system/(?:transfer|wake-targets)',
     'system/(?:chronometric/inspector|chronos-mcp/misfortune|listeners/json|executor/kill-matrix)',
     'system/(?:console/(?:fleet|hostile|passkeys|push)|oauth-server/browser)',
+    'system/model-functions/python',
     'system/(?:mcp-h(?:ost|ttp)/conformance|postgres/(?:outage|reshard|together))',
   ].join('|')})\\b`,
 );

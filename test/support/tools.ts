@@ -44,6 +44,11 @@ const TOOLS = {
     packages: 'python3',
     works: () => succeeds('python3', '-c', 'import sys; sys.exit(sys.version_info < (3, 11))'),
   },
+  'python3-venv': {
+    programs: ['python3'],
+    packages: 'python3-venv',
+    works: () => succeeds('python3', '-c', 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))'),
+  },
   'python3-cryptography': {
     programs: ['python3'],
     packages: 'python3-cryptography',

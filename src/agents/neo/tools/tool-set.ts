@@ -4,10 +4,12 @@
  */
 import type { Logger } from '../../../kit/log/log.ts';
 import type { ToolSchema } from '../../../kit/model/model.ts';
+import { DESCRIPTION_MAX, providerSafe, type SafeParameters } from '../../../kit/model/provider-safe.ts';
 import { classify, unpinnedWarning } from '../../../mcp-host/classify.ts';
 import type { AskPerson } from '../../../mcp-host/elicitation.ts';
-import { thrownText } from '../../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../../wire/errors.ts';
 import type { ToolSurface as Declared, SideEffectClass } from '../../../wire/manifest.ts';
+import { beginningOf } from '../../../wire/text.ts';
 import { CORE_EXECUTE, missingTools, type SurfaceView } from '../../../wire/tool-surface.ts';
 import type { Questions } from '../questions.ts';
 import {
@@ -15,6 +17,7 @@ import {
   MEMORY_RECALL,
   MEMORY_RECALL_SCHEMA,
   OWN_FUNCTIONS,
+  type Parsed,
   parseArguments,
   parseIntent,
   parseQuery,
@@ -177,8 +180,11 @@ const ALARM_SET = 'alarm_set';
 
 type EscalatedTool = SurfaceView['escalated'][number];
 
+/** A tool with the function that the model sees. */
+type NaturalTool = HostTool & { readonly schema: ToolSchema; readonly restore: SafeParameters['restore'] };
+
 type Bound = {
-  readonly natural: ReadonlyMap<string, HostTool>;
+  readonly natural: ReadonlyMap<string, NaturalTool>;
   readonly escalated: ReadonlyMap<string, EscalatedTool>;
   readonly warnings: readonly string[];
 };
@@ -187,7 +193,7 @@ const byName = ([one]: [string, unknown], [other]: [string, unknown]) => (one < 
 
 /** Sorts the servers' tools into natural and escalated ones. */
 function bind(tools: readonly HostTool[], patterns: readonly string[]): Bound {
-  const natural: [string, HostTool][] = [];
+  const natural: [string, NaturalTool][] = [];
   const escalated: [string, EscalatedTool][] = [];
   const warnings: string[] = [];
   for (const tool of tools) {
@@ -200,20 +206,16 @@ function bind(tools: readonly HostTool[], patterns: readonly string[]): Bound {
     const found = classify({ name: tool.tool, surface, sideEffectClass, annotations }, patterns);
     const warning = unpinnedWarning(`${tool.alias}/${tool.tool}`, found, tool.isPinned === true);
     if (warning !== undefined) warnings.push(warning);
-    if (found.surface === 'natural') natural.push([name, tool]);
+    if (found.surface === 'natural') natural.push([name, { ...tool, ...safeFunction(tool) }]);
     else escalated.push([name, { name, uri, reason: found.reason }]);
   }
   return { natural: new Map(natural.sort(byName)), escalated: new Map(escalated.sort(byName)), warnings };
 }
 
-function schemaOf({ functionName, definition, alias }: HostTool): ToolSchema {
-  const parameters = definition.inputSchema as Record<string, unknown>;
-  return {
-    name: functionName,
-    description: definition.description ?? `A tool of the server ${alias}.`,
-    // Some endpoints refuse a schema without a type.
-    parameters: parameters.type === undefined ? { ...parameters, type: 'object' } : parameters,
-  };
+function safeFunction({ functionName, definition, alias }: HostTool): Pick<NaturalTool, 'schema' | 'restore'> {
+  const { schema: parameters, restore } = providerSafe(definition.inputSchema);
+  const description = beginningOf(definition.description ?? `A tool of the server ${alias}.`, DESCRIPTION_MAX);
+  return { schema: { name: functionName, description, parameters }, restore };
 }
 
 const allows = (limit: ReadonlySet<string> | undefined, { functionName, uri }: HostTool) =>
@@ -258,9 +260,21 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     return problem && `nothing was set: ${problem}`;
   }
 
-  async function callTool(tool: HostTool, args: unknown, context: ToolCallContext): Promise<ToolAnswer> {
-    const { signal, turn } = context;
+  /** The arguments as the server expects them. */
+  function restoredArguments(tool: NaturalTool, args: unknown): Parsed<Record<string, unknown>> {
     const read = parseArguments(tool.functionName, args);
+    if ('problem' in read) return read;
+    try {
+      return { value: tool.restore(read.value) };
+    } catch (thrown) {
+      if (thrown instanceof ReveilleError) return { problem: thrown.message };
+      throw thrown;
+    }
+  }
+
+  async function callTool(tool: NaturalTool, args: unknown, context: ToolCallContext): Promise<ToolAnswer> {
+    const { signal, turn } = context;
+    const read = restoredArguments(tool, args);
     if ('problem' in read) return textAnswer(read.problem, true);
     const refusal = tool.tool === ALARM_SET ? refusedAlarm(read.value, turn) : undefined;
     if (refusal !== undefined) return textAnswer(refusal, true);
@@ -322,7 +336,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     guide: skill?.text,
 
     schemas(limit = skill?.limit) {
-      const natural = [...bound().natural.values()].filter((tool) => allows(limit, tool)).map(schemaOf);
+      const natural = [...bound().natural.values()].filter((tool) => allows(limit, tool)).map(({ schema }) => schema);
       return [...natural, ...(delegate ? [CORE_EXECUTE_SCHEMA] : []), ...(recall ? [MEMORY_RECALL_SCHEMA] : [])];
     },
 
