@@ -112,7 +112,10 @@ test('wrong, missing and unknown fields are refused by name', () => {
     'delay_seconds must be at least 1 (got -5)',
   );
   refused(() => readSet('{"kind":"once","wake_message":"x","snooze":1}'), 'unknown field "snooze"', 'delay_seconds');
-  refused(() => readCancel('{"alarm_id":"1"}'), 'alarm_id must be the id of an alarm, or its first characters');
+  refused(
+    () => readCancel('{"alarm_id":"1"}'),
+    'alarm_id must be the id of an alarm, or six or more of its first characters',
+  );
   refused(() => readCancel('{"alarm_id":null}'), 'alarm_id is required');
   refused(() => readSet('{"kind":"once","wake_message":"x","label":7}'), 'label must be a string (got 7)');
   refused(() => readSet('{"kind":"once","wake_message":"\\ud800"}'), 'wake_message');
@@ -144,7 +147,7 @@ test('an alarm_id makes the fields an edit; clear empties fields, and null what 
   refused(() => readEdit('"kind":"once"'), 'kind cannot be changed; omit it, or set a new alarm');
   refused(
     () => readSet('{"alarm_id":"1","label":"x"}'),
-    'alarm_id must be the id of an alarm, or its first characters',
+    'alarm_id must be the id of an alarm, or six or more of its first characters',
   );
   refused(() => readSet('{"action":"pause"}'), 'action needs alarm_id');
   refused(() => readSet('{"clear":["label"]}'), 'clear needs alarm_id');

@@ -168,7 +168,10 @@ function withoutNotGiven(fields: Fields, isKept: (name: string) => boolean = () 
 /** The start of the id of an alarm that no other one has, or all of it. */
 export const alarmIdStart = z
   .string()
-  .regex(/^[0-9a-f][0-9a-f-]{3,35}$/, 'must be the id of an alarm, or its first characters; alarm_list shows the ids');
+  .regex(
+    /^[0-9a-f][0-9a-f-]{5,35}$/,
+    'must be the id of an alarm, or six or more of its first characters; alarm_list shows the ids',
+  );
 
 const alarmListArguments = z.strictObject({
   alarm_id: alarmIdStart.optional(),

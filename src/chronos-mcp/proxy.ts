@@ -6,6 +6,7 @@ import {
   type AlarmPage,
   type AlarmPatchBody,
   type AlarmPreviewBody,
+  alarmIdOf,
   type ChronosClient,
   createChronosClient,
   holdPrincipal,
@@ -14,6 +15,7 @@ import type { Clock } from '../kit/clock/clock.ts';
 import { readKeyFile } from '../kit/identity/keys.ts';
 import { fileIdentity } from '../kit/identity/rotation.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { scheduleText } from '../kit/phrase/schedule-text.ts';
 import { continueTrace, failSpan } from '../kit/trace/trace.ts';
 import type { AlarmEdited, AlarmView } from '../wire/alarm.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
@@ -34,7 +36,6 @@ import {
 import { boundedAlarm, briefAlarm, fittingRows } from './brief.ts';
 import { helpPage } from './help.ts';
 import { type KeyFolder, type LocalDefaults, resolveKeyFolder, resolveMcpSettings } from './mcp-settings.ts';
-import { findAlarmId, scheduleWords } from './pending.ts';
 import { type Conversation, NEW_CONVERSATION } from './sessions.ts';
 import type { ToolDefinition, ToolName } from './tools.ts';
 
@@ -45,6 +46,8 @@ const MAX_RESULT_BYTES = 9 * 1024 * 1024;
 const PREVIEWED = 5;
 /** Alarms of an answer by default. */
 const LISTED = 20;
+
+const FINDS = 'alarm_list shows your alarms';
 
 const ACTIONS: Readonly<Record<AlarmAction, 'pauseAlarm' | 'resumeAlarm' | 'triggerAlarm'>> = {
   pause: 'pauseAlarm',
@@ -126,8 +129,8 @@ async function listAlarms(
   signal: AbortSignal,
 ): Promise<object> {
   if (id !== undefined) {
-    const alarm = await client.getAlarm(await findAlarmId(client, id, { signal }), { signal });
-    const whole = { ...alarm, schedule: scheduleWords(alarm), ...(agent !== undefined && { agent }) };
+    const alarm = await client.getAlarm(await alarmIdOf(client, id, { remedy: FINDS, signal }), { signal });
+    const whole = { ...alarm, schedule: scheduleText(alarm), ...(agent !== undefined && { agent }) };
     return { alarms: [full ? whole : boundedAlarm(whole)], count: 1 };
   }
   const isActive = (status ?? 'active') === 'active';
@@ -136,7 +139,7 @@ async function listAlarms(
       ? soonest(client, { limit: most, cursor }, signal)
       : client.listAlarms({ status: status ?? 'active', kind, text, limit: most, cursor }, { signal }).then(inOrder);
   const briefly = ({ alarms, count, ...rest }: AlarmPage) => ({
-    alarms: alarms.map((alarm) => briefAlarm(alarm, scheduleWords(alarm), agent)),
+    alarms: alarms.map((alarm) => briefAlarm(alarm, scheduleText(alarm), agent)),
     count,
     ...rest,
   });
@@ -305,7 +308,7 @@ export function forwarderOf(forwarding: Forwarding): ToolForwarder {
   /** What the answer to a change says besides the alarm. The alarm is set already, so that no error may hide it. */
   const beside = async (client: ChronosClient, user: unknown, signal: AbortSignal): Promise<object> => {
     const agent = await agentOf(user);
-    const totals = await Promise.resolve({ active: 0, wakes_per_day: 0 }).catch((thrown) => {
+    const totals = await client.alarmTotals({ signal }).catch((thrown) => {
       log.warn({ err: thrown }, 'the alarms could not be counted');
       return undefined;
     });
@@ -319,7 +322,7 @@ export function forwarderOf(forwarding: Forwarding): ToolForwarder {
   ): Promise<object> => {
     if (call.asks === 'help') return helpPage(call.topic, isRemote);
     const client = await connect(user);
-    const id = call.asks === 'change' ? await findAlarmId(client, call.id, { signal }) : undefined;
+    const id = call.asks === 'change' ? await alarmIdOf(client, call.id, { remedy: FINDS, signal }) : undefined;
     const { fields } = call;
     if (needsZone(fields) && fields.timezone === undefined) {
       const timezone = await zoneFor(client, id, signal);
@@ -358,7 +361,9 @@ export function forwarderOf(forwarding: Forwarding): ToolForwarder {
       case 'alarm_cancel': {
         const { alarm_id: given } = readCancel(source);
         const client = await connect(user);
-        return boundedAlarm(await client.cancelAlarm(await findAlarmId(client, given, { signal }), { signal }));
+        return boundedAlarm(
+          await client.cancelAlarm(await alarmIdOf(client, given, { remedy: FINDS, signal }), { signal }),
+        );
       }
     }
   };

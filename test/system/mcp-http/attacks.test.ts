@@ -45,7 +45,8 @@ describe('alarms of the user', () => {
     const headers = { authorization: 'Bearer the-secret-of-the-check' };
     const http = { url: 'https://example.com/', headers };
     await ada.createAlarm({ kind: 'once', wake_message: 'x', delay_seconds: 9000, check: { http } });
-    const listed = async (scope: string) => (await bench.tool('alarm_list', { full: true }, await bench.token({ scope }))).source;
+    const listed = async (scope: string) =>
+      (await bench.tool('alarm_list', { full: true }, await bench.token({ scope }))).source;
     const read = await listed('alarms:read');
     assert.ok(!read.includes(hook.hook!.address), read);
     for (const text of [read, await listed('alarms:read alarms:write')]) {
