@@ -225,6 +225,30 @@ test('more has further fields as text or object, and its errors name the field a
   refused(() => readSet('{"wake_message":"x","when":"daily","max_fires":"x"}'), 'right is, for example');
 });
 
+test('a strict client, which sends every field, sets and changes alarms with values that mean nothing', () => {
+  const empty = {
+    ...{ label: '', conversation_id: '', payload: '', timezone: '', alarm_id: '', action: 'none', clear: [] },
+    ...{ idempotency_key: '', delay_seconds: 0, fire_at: '', cron_expr: '', more: '', help: '' },
+  };
+  const all = { ...empty, wake_message: 'x', when: 'every day at 9', kind: 'once' };
+  assert.deepEqual(Object.keys(all).sort(), [...inSchema].sort());
+  assert.deepEqual(readSet(JSON.stringify(all)), { wake_message: 'x', when: 'every day at 9' });
+  const cron = { ...all, when: '', kind: 'cron', cron_expr: '@daily' };
+  assert.deepEqual(readSet(JSON.stringify(cron)), { wake_message: 'x', kind: 'cron', cron_expr: '@daily' });
+  const edit = { ...all, alarm_id: ID, wake_message: '', when: '', label: 'new' };
+  assert.deepEqual(readCall(JSON.stringify(edit), inSchema), {
+    asks: 'change',
+    id: ID,
+    fields: { label: 'new' },
+    empty: [],
+  });
+  assert.deepEqual(readCall(JSON.stringify({ ...edit, label: '', action: 'pause' }), inSchema), {
+    ...{ asks: 'change', id: ID, fields: {}, empty: [], action: 'pause' },
+  });
+  const list = { alarm_id: '', status: 'active', text: '', limit: 0, full: false, cursor: '' };
+  assert.deepEqual(readList(JSON.stringify(list)), { status: 'active', full: false });
+});
+
 test('help is answered before anything else is read', () => {
   assert.deepEqual(readSet('{"help":"events"}'), { help: 'events' });
   assert.deepEqual(readSet('{"help":"events","wake_message":null,"when":""}'), { help: 'events' });

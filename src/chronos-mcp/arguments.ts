@@ -88,6 +88,12 @@ function readValue(name: string, reads: Reads, value: unknown): unknown {
   return reads === 'list' ? jsonIn(value, Array.isArray) : value;
 }
 
+/**
+ * Fields with a value that means nothing: strict clients send every field of the schema, and these have neither `null` nor
+ * `""`.
+ */
+const NEUTRAL: Readonly<Record<string, unknown>> = { action: 'none', help: 'none', delay_seconds: 0, limit: 0 };
+
 const isNotGiven = (value: unknown) =>
   value === null || value === '' || (value instanceof RawJson && /^(?:null|"")$/.test(value.text));
 
@@ -122,21 +128,29 @@ function parseObject(source: string, what: string, raw: readonly string[]): Fiel
 const slicesOf = (source: string, fields: Fields) =>
   Object.fromEntries(Object.keys(fields).map((name) => [name, new RawJson(sliceAt(source, [name])!)]));
 
-/** The source text of the arguments with the fields of `more` among them, and the names of these. */
-function unfolded(source: string): { source: string; fromMore: ReadonlySet<string> } {
+type Unfolded = { source: string; fromMore: ReadonlySet<string>; sent: readonly string[] };
+
+/** The source text of the arguments with the fields of `more` among them, the names of these, and the names beside them. */
+function unfolded(text: string): Unfolded {
+  const source = text === 'null' ? '{}' : text;
   const fields = parseObject(source, 'arguments', []);
+  const sent = Object.keys(fields);
   const { more } = fields;
-  if (!Object.hasOwn(fields, 'more')) return { source, fromMore: new Set() };
+  if (!Object.hasOwn(fields, 'more')) return { source, fromMore: new Set(), sent };
   const { more: slice, ...others } = slicesOf(source, fields);
-  if (isNotGiven(more)) return { source: encodeJson(others), fromMore: new Set() };
-  const text = typeof more === 'string' ? more : slice!.text;
-  const further = parseObject(text, 'more', []);
+  if (isNotGiven(more)) return { source: encodeJson(others), fromMore: new Set(), sent };
+  const inside = typeof more === 'string' ? more : slice!.text;
+  const further = parseObject(inside, 'more', []);
   for (const name of Object.keys(further)) {
     if (name === 'more' || name === 'help') throw invalid(`more must not contain ${name}; give it beside more`);
     if (Object.hasOwn(fields, name) && !isNotGiven(fields[name]))
       throw invalid(`${name} is given twice, in more and beside it; give it once`);
   }
-  return { source: encodeJson({ ...others, ...slicesOf(text, further) }), fromMore: new Set(Object.keys(further)) };
+  return {
+    source: encodeJson({ ...others, ...slicesOf(inside, further) }),
+    fromMore: new Set(Object.keys(further)),
+    sent,
+  };
 }
 
 /**
@@ -156,7 +170,7 @@ function readFields(source: string, reads: Readonly<Record<string, Reads>>, raw:
     }
     if (kind === 'id' || kind === 'list') refuseMissingWord(name, value);
     fields[name] = kind === 'object' ? withoutMissing(value) : value;
-    if (fields[name] === undefined) delete fields[name];
+    if (fields[name] === undefined || (Object.hasOwn(NEUTRAL, name) && NEUTRAL[name] === value)) delete fields[name];
   }
   return fields;
 }
@@ -257,8 +271,7 @@ function readTools({ tools }: Fields): unknown {
  * @throws ReveilleError `invalid_request` naming field, value and remedy
  */
 export function readSet(source: string, inSchema: ReadonlySet<string>): AlarmSetCall {
-  const { source: whole, fromMore } =
-    source === 'null' ? { source: '{}', fromMore: new Set<string>() } : unfolded(source);
+  const { source: whole, fromMore, sent } = unfolded(source);
   const read = readFields(whole, ALARM_READS, RAW_ALARM_FIELDS);
   const { help, ...given } = read;
   if (!isNotGiven(help ?? null)) {
@@ -269,6 +282,8 @@ export function readSet(source: string, inSchema: ReadonlySet<string>): AlarmSet
   if (Object.hasOwn(given, 'tools') && !isNotGiven(given.tools)) given.tools = readTools(given);
   if (isNotGiven(given.alarm_id ?? null)) {
     const { alarm_id: _, ...fields } = withoutNotGiven(given);
+    // The words decide; a strict client sends a kind as well.
+    if (fields.when !== undefined) delete fields.kind;
     for (const name of ['action', 'clear'])
       if (fields[name] !== undefined && !(Array.isArray(fields[name]) && fields[name].length === 0))
         throw invalid(`${name} needs alarm_id, the alarm to change; omit ${name} for a new alarm`);
@@ -278,6 +293,8 @@ export function readSet(source: string, inSchema: ReadonlySet<string>): AlarmSet
     const { dry_run, ...alarm } = fields;
     return { asks: isPreview ? 'preview' : 'new', fields: alarm };
   }
+  const isStrict = [...inSchema].every((name) => sent.includes(name));
+  if (isStrict) delete given.kind;
   const edit = withoutNotGiven(given, (name) => given[name] === null && !inSchema.has(name));
   check(changeSchema, edit, fromMore);
   const { alarm_id: id, action, clear = [], dry_run: _, ...fields } = edit;
@@ -288,7 +305,6 @@ export function readSet(source: string, inSchema: ReadonlySet<string>): AlarmSet
   const missing = Object.keys(given).filter((name) => inSchema.has(name) && isNotGiven(given[name]));
   if (action === undefined && Object.keys(fields).length === 0 && missing.length > 0)
     throw invalid(`the call changes nothing: ${missing.join(', ')} has no value; to empty a field, name it in clear`);
-  const isStrict = [...inSchema].every((name) => Object.hasOwn(read, name) || name === 'more');
   const empty = isStrict ? [] : missing;
   return {
     asks: 'change',

@@ -39,6 +39,8 @@ export type AlarmAccess = {
   readonly keyFile?: string;
   /** The home of a `reveille up`; `~/.reveille` by default. */
   readonly home?: string;
+  /** Makes the tools fit for a model's strict mode, in which a call has every argument. */
+  readonly strict?: boolean;
 };
 
 /** A JSON schema in the form of Standard Schema (https://standardschema.dev). */
@@ -55,13 +57,15 @@ type InputSchema = {
 export type AlarmTool = {
   readonly description: string;
   readonly inputSchema: InputSchema;
+  readonly strict?: true;
   /** @throws ReveilleError from chronosd or from the check of the arguments; the model reads it */
   execute(input: Record<string, unknown>, options?: { abortSignal?: AbortSignal }): Promise<Record<string, unknown>>;
 };
 
 /** The forwarder checks the arguments from their source text, so that its errors name field and remedy. */
-function schemaOf({ inputSchema }: ToolDefinition): InputSchema {
-  const schema = () => inputSchema as Record<string, unknown>;
+function schemaOf({ inputSchema }: ToolDefinition, strict: boolean): InputSchema {
+  const required = Object.keys(inputSchema.properties);
+  const schema = (): Record<string, unknown> => (strict ? { ...inputSchema, required } : inputSchema);
   const validate = (value: unknown) => ({ value: value as Record<string, unknown> });
   return { '~standard': { version: 1, vendor: 'reveille', validate, jsonSchema: { input: schema, output: schema } } };
 }
@@ -85,10 +89,12 @@ async function forwarderOf({ url, token, userId, keyFile, home }: AlarmAccess): 
  * proves the agent's identity again.
  */
 export function alarmTools(access: AlarmAccess = {}): Record<ToolName, AlarmTool> {
+  const { strict = false } = access;
   let forwarder: Promise<ToolForwarder> | undefined;
   const toolOf = (definition: ToolDefinition): AlarmTool => ({
     description: definition.description,
-    inputSchema: schemaOf(definition),
+    inputSchema: schemaOf(definition, strict),
+    ...(strict && { strict }),
     async execute(input, { abortSignal = new AbortController().signal } = {}) {
       forwarder ??= forwarderOf(access);
       const result = await (await forwarder)(definition, encodeJson(input), abortSignal);
