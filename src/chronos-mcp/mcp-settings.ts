@@ -41,10 +41,12 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 /**
  * Checks the given settings, so that a wrong one prevents the start.
  *
+ * @returns the time limit of a call
  * @throws ReveilleError `invalid_request` naming the setting, its value (never a secret's) and the allowed values
  */
-export function checkMcpSettings(settings: Settings): void {
-  parseSettings(mcpSettingsSchema, settings);
+export function checkMcpSettings(settings: Settings): Pick<McpSettings, 'timeoutMs'> {
+  const { MATRIX_CHRONOS_TIMEOUT_MS: timeoutMs = DEFAULT_TIMEOUT_MS } = parseSettings(mcpSettingsSchema, settings);
+  return { timeoutMs };
 }
 
 /**

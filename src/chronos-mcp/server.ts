@@ -9,9 +9,10 @@ import {
   type ServerCapabilities,
   type Tool,
 } from '@modelcontextprotocol/server';
-import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { argumentsSource } from '../kit/mcp/message.ts';
+import { type ServedConnection, serveUntilDisconnect } from '../kit/mcp/serve.ts';
 import { TRACEPARENT } from '../kit/trace/trace.ts';
 import { CONVERSATION_CAPABILITY, USER_META } from '../wire/manifest.ts';
 import type { Settings } from '../wire/settings.ts';
@@ -19,7 +20,6 @@ import { checkMcpSettings, type LocalDefaults } from './mcp-settings.ts';
 import type { ForwarderOptions, ToolForwarder } from './proxy.ts';
 import { type Conversation, conversationOf } from './sessions.ts';
 import { CHRONOS_ALIAS, readChronosTools, TOOL_SET_VERSION, TOOLS_FILE, type ToolDefinition } from './tools.ts';
-import { argumentsSource, VerbatimStdioTransport } from './verbatim-stdio.ts';
 
 const INSTRUCTIONS =
   'These tools set alarms that start a new turn of yours at a later time, even when this process is gone by then. ' +
@@ -40,13 +40,6 @@ export type ChronosMcpOptions = {
   toolsFile?: string | URL;
   input?: Readable;
   output?: Writable;
-};
-
-export type ChronosMcp = {
-  /** Resolves when the client has disconnected: stdin has ended, or the pipe broke. Calls in progress were aborted. */
-  readonly closed: Promise<void>;
-  /** Closes the connection. */
-  close(): Promise<void>;
 };
 
 /** Forwards calls with code that is loaded on the first call or shortly after the client's first message: the handshake does not wait for it. */
@@ -116,18 +109,23 @@ function createServer(
  *
  * @throws ReveilleError `invalid_request` for a wrong setting or invalid tool definitions
  */
-export function startChronosMcp(options: ChronosMcpOptions): ChronosMcp {
+export function startChronosMcp(options: ChronosMcpOptions): ServedConnection {
   const { settings, log, localDefaults = () => ({}), clock = systemClock, session = () => undefined } = options;
   const { zone = async () => undefined } = options;
-  checkMcpSettings(settings);
+  const { timeoutMs } = checkMcpSettings(settings);
   const tools = readChronosTools(options.toolsFile ?? TOOLS_FILE);
   const { forward, load } = lazyForwarder({ settings, localDefaults, zone, clock, log });
-  const transport = new VerbatimStdioTransport(options.input ?? process.stdin, options.output ?? process.stdout);
   const factory = () => {
     setImmediate(() => load().catch((thrown) => log.error({ err: thrown }, 'the forwarding code could not be loaded')));
     return createServer(tools, forward, session);
   };
   const onerror = (error: Error) => log.warn({ reason: error.message }, 'MCP connection');
-  const handle = serveStdio(factory, { transport, onerror });
-  return { closed: transport.closed, close: () => handle.close() };
+  return serveUntilDisconnect({
+    factory,
+    onerror,
+    keepsArguments: true,
+    callLimitMs: timeoutMs,
+    input: options.input,
+    output: options.output,
+  });
 }

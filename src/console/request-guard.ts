@@ -4,6 +4,7 @@
  */
 import { hostCheck } from '../kit/http/origin.ts';
 import { ReveilleError } from '../wire/errors.ts';
+import { showValue } from '../wire/validate.ts';
 
 const POLICY = [
   "default-src 'none'",
@@ -30,20 +31,22 @@ export const HEADERS: Readonly<Record<string, string>> = {
 
 export type GuardFigures = { hostsRefused: number; originsRefused: number };
 
-/** Whether the browser reports another site as the sender. */
-function isCrossSite(request: Request): boolean {
-  const { headers, method, url } = request;
+/** Why a request is not one of the console's own pages; `undefined` if it is. */
+function foreignSender({ headers, method, url }: Request): string | undefined {
   const own = new URL(url).origin;
   const origin = headers.get('origin');
-  if (origin !== null && origin !== own) return true;
+  if (origin !== null && origin !== own)
+    return `requests from pages of other sites are refused (Origin is ${showValue(origin)}, and this console is ${own})`;
   const site = headers.get('sec-fetch-site');
+  const ofOtherSite = `requests from pages of other sites are refused (Sec-Fetch-Site is ${showValue(site)})`;
   if (method === 'GET' || method === 'HEAD') {
     // Other sites may link to the console, but not embed or fetch it.
     const isNavigation = headers.get('sec-fetch-mode') === 'navigate' && headers.get('sec-fetch-dest') === 'document';
-    return site !== null && site !== 'same-origin' && site !== 'none' && !isNavigation;
+    return site !== null && site !== 'same-origin' && site !== 'none' && !isNavigation ? ofOtherSite : undefined;
   }
   // Every browser sends the origin of a write, so a write without it is not from a page.
-  return origin === null || (site !== null && site !== 'same-origin');
+  if (origin === null) return `a ${method} to the console needs the header Origin, which every browser sends`;
+  return site !== null && site !== 'same-origin' ? ofOtherSite : undefined;
 }
 
 /**
@@ -64,9 +67,10 @@ export function createRequestGuard(hosts: readonly string[]) {
       }
       if (!['GET', 'HEAD', 'POST'].includes(request.method))
         throw new ReveilleError('not_found', `${request.method} is not supported: use GET or POST`, { status: 405 });
-      if (!isCrossSite(request)) return;
+      const why = foreignSender(request);
+      if (why === undefined) return;
       figures.originsRefused++;
-      throw new ReveilleError('forbidden', 'requests from pages of other sites are refused');
+      throw new ReveilleError('forbidden', why);
     },
   };
 }

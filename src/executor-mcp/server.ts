@@ -286,5 +286,5 @@ export function startTaskServer({
 }: TaskServerOnStdioOptions): ServedConnection {
   const onerror = (error: Error) => options.log.warn({ reason: error.message }, 'MCP connection');
   const factory = () => createTaskServer({ ...options, clock });
-  return serveUntilDisconnect({ factory, onerror, onEnd: () => {}, input, output });
+  return serveUntilDisconnect({ factory, onerror, input, output });
 }

@@ -1,14 +1,26 @@
 /**
  * Answers one request to an MCP endpoint. It checks the token, the scopes, the session and the user's share of
- * requests, then calls the SDK's handler. A refusal has the header that the client needs, and no detail.
+ * requests, then calls the SDK's handler for each message. A refusal of a token has the header that the client needs,
+ * and no detail.
  */
+import { randomUUID } from 'node:crypto';
 import { createMcpHandler, type McpHttpHandler, type Server } from '@modelcontextprotocol/server';
 import type { Clock } from '../kit/clock/clock.ts';
 import { bearerOf } from '../kit/http/bearer.ts';
 import { markProved } from '../kit/http/body.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { ReveilleError, toReveilleError } from '../wire/errors.ts';
-import { isObject, parseUntrustedJson, sliceAt } from '../wire/json.ts';
+import {
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  isRefusal,
+  type Message,
+  type Received,
+  type Refusal as RefusedMessage,
+  readMessages,
+  refusalJson,
+} from '../kit/mcp/message.ts';
+import { toReveilleError } from '../wire/errors.ts';
+import { type RawJson, sliceAt } from '../wire/json.ts';
 import {
   isOptional,
   MCP_ENDPOINTS,
@@ -49,16 +61,19 @@ const json = (status: number, body: object, headers: Readonly<Record<string, str
   Response.json(body, { status, headers });
 
 /** A refusal as a JSON-RPC error, for clients that can parse nothing else. */
-const rpcError = (status: number, code: number, message: string, { id, headers, data }: RpcAbout = {}) =>
-  json(status, { jsonrpc: '2.0', id: id ?? null, error: { code, message, data } }, headers);
+const rpcError = (status: number, code: number, why: string, { id, headers, data }: RpcAbout = {}) =>
+  jsonText(status, refusalJson({ code, why, id }, data), headers);
 type RpcAbout = {
-  id?: string | number | undefined;
+  id?: RawJson | undefined;
   headers?: Readonly<Record<string, string>>;
   data?: unknown;
 };
 
-/** JSON-RPC 2.0, section 5.1, and a code of the server. */
-const [PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR] = [-32_700, -32_600, -32_000] as const;
+const jsonText = (status: number, text: string, headers: Readonly<Record<string, string>> = {}) =>
+  new Response(text, { status, headers: { 'content-type': 'application/json', ...headers } });
+
+/** A code of the server (JSON-RPC 2.0, section 5.1). */
+const SERVER_ERROR = -32_000;
 
 /** `Retry-After` when the issuer does not answer. */
 const RETRY_SECONDS = '5';
@@ -70,32 +85,50 @@ const OF_OPERATOR: ReadonlySet<Outcome> = new Set([
   ...(['issuer_unavailable', 'foreign_issuer', 'wrong_audience', 'bad_claims', 'no_user'] as const),
 ]);
 
-type Parsed =
-  | { readonly value: unknown; readonly message: Omit<RemoteMessage, 'endpoint' | 'caller' | 'grant'> }
-  | { readonly code: number; readonly why: string };
+/** The media types of answers that a client reads. */
+type Accepted = { readonly json: boolean; readonly stream: boolean; readonly all: boolean };
 
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-/** One message of JSON-RPC; one without a method, such as a response, has the method ''. */
-function parseBody(bytes: ArrayBuffer): Parsed {
-  let text: string;
-  let value: unknown;
-  try {
-    text = utf8.decode(bytes);
-    value = parseUntrustedJson(text, 'the body');
-  } catch (thrown) {
-    const why = thrown instanceof ReveilleError ? thrown.message : 'the body must be JSON in UTF-8';
-    return { code: PARSE_ERROR, why };
-  }
-  if (!isObject(value)) return { code: INVALID_REQUEST, why: 'the body must be one JSON-RPC message' };
-  const params = isObject(value.params) ? value.params : {};
-  const argumentsText = sliceAt(text, ['params', 'arguments']) ?? '{}';
-  return { value, message: { method: typeof value.method === 'string' ? value.method : '', params, argumentsText } };
+/** Without the header a client reads all types. A stream is for a client that names it. */
+function acceptedTypes(header: string | null): Accepted {
+  const types = (header ?? '*/*').split(',').map((part) => part.split(';', 1)[0]!.trim().toLowerCase());
+  const names = (...wanted: readonly string[]) => types.some((type) => wanted.includes(type));
+  const all = names('*/*');
+  return { json: all || names('application/json', 'application/*'), stream: names('text/event-stream', 'text/*'), all };
 }
 
-function idOf(message: unknown): string | number | undefined {
-  const id = isObject(message) ? message.id : undefined;
-  return typeof id === 'string' || typeof id === 'number' ? id : undefined;
+/** The SDK requires both types. */
+const SDK_ACCEPT = 'application/json, text/event-stream';
+
+/** The answer to a request, without the notifications before it. */
+async function answerText(response: Response): Promise<string> {
+  const text = await response.text();
+  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return text;
+  return (
+    text
+      .match(/^data: .*$/gm)
+      ?.at(-1)
+      ?.slice('data: '.length) ?? ''
+  );
+}
+
+/** Replaces a text in a body of JSON or of events, line by line: a chunk may end inside the text. */
+function replaceInBody(response: Response, from: string, to: string): Response {
+  if (response.body === null) return response;
+  let rest = '';
+  const lines = new TransformStream<string, string>({
+    transform(chunk, controller) {
+      const text = rest + chunk;
+      const end = text.lastIndexOf('\n') + 1;
+      rest = text.slice(end);
+      if (end > 0) controller.enqueue(text.slice(0, end).replaceAll(from, to));
+    },
+    flush(controller) {
+      if (rest !== '') controller.enqueue(rest.replaceAll(from, to));
+    },
+  });
+  const { status, headers } = response;
+  const decoded = response.body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>);
+  return new Response(decoded.pipeThrough(lines).pipeThrough(new TextEncoderStream()), { status, headers });
 }
 
 /** The challenge of RFC 6750 §3 with the metadata of RFC 9728 §5.1. */
@@ -170,23 +203,95 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     return () => clearInterval(timer);
   };
 
-  const pass = async (request: Request, body: unknown, message: RemoteMessage, closing: AbortSignal) => {
+  const isStreamed = (message: RemoteMessage) =>
+    message.method === 'subscriptions/listen' || extensions.some((one) => one.isStream?.(message));
+
+  /** Has the SDK answer one message. Its id keeps its digits. */
+  const handle = async (request: Request, read: Message, message: RemoteMessage): Promise<Response> => {
     const { caller } = message;
-    const isStream = message.method === 'subscriptions/listen' || extensions.some((one) => one.isStream?.(message));
+    if (message.method === 'tools/call')
+      log.info(
+        { endpoint, tool: message.params.name, user_id: caller.userId, client_id: caller.clientId },
+        'tool call of an MCP client',
+      );
+    // The token is not passed on.
+    const authInfo = { token: '', clientId: caller.clientId, scopes: [...caller.scopes], extra: { message } };
+    const isRounded = read.id !== undefined && read.id.text !== JSON.stringify(read.id.value());
+    const id = randomUUID();
+    const parsedBody = isRounded ? { ...read.message, id } : read.message;
+    const answer = await handler.fetch(request, { authInfo, parsedBody });
+    // The SDK keeps the connection of a stream, also when the client asked to close it.
+    answer.headers.delete('connection');
+    return isRounded ? replaceInBody(answer, JSON.stringify(id), read.id!.text) : answer;
+  };
+
+  /** The answer to a message that is alone in its request. */
+  const answerOne = async (request: Request, read: Message, message: RemoteMessage, { stream }: Accepted) => {
+    const answer = await handle(request, read, message);
+    const ofExtension = extensions.some((one) => one.scopesOf(message) !== undefined);
+    if (isStreamed(message) || (stream && !ofExtension)) {
+      count('answered');
+      return answer;
+    }
+    // The answer may begin before the extension has decided.
+    const text = stream ? await answer.text() : await answerText(answer);
+    if (message.exhausted) {
+      const { code, message: why, data, retryAfterSeconds } = message.exhausted;
+      const headers = { ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }) };
+      return refuse('over_share', rpcError(429, code, why, { id: read.id, headers, data }));
+    }
+    count('answered');
+    if (text === '') return new Response(null, answer);
+    return stream ? new Response(text, answer) : jsonText(answer.status, text);
+  };
+
+  /** The answers to the messages of a batch, one after the other. */
+  const answerBatch = async (request: Request, members: Received['members'], of: (read: Message) => RemoteMessage) => {
+    const answers: string[] = [];
+    for (const read of members) {
+      if (isRefusal(read)) {
+        answers.push(refusalJson(read));
+        continue;
+      }
+      const message = of(read);
+      const text = isStreamed(message)
+        ? refusalJson({ code: INVALID_REQUEST, why: `${read.method} must not be part of a batch`, id: read.id })
+        : await answerText(await handle(request, read, message));
+      const { exhausted } = message;
+      if (exhausted)
+        answers.push(refusalJson({ code: exhausted.code, why: exhausted.message, id: read.id }, exhausted.data));
+      else if (read.id !== undefined) answers.push(text);
+    }
+    count('answered');
+    return answers.length === 0 ? new Response(null, { status: 202 }) : jsonText(200, `[${answers.join(',')}]`);
+  };
+
+  /** Passes a request of a user within the user's share. @param work gets the request with a signal of its end */
+  const pass = async (
+    request: Request,
+    {
+      caller,
+      isStream,
+      id,
+      closing,
+    }: { caller: RemoteCaller; isStream: boolean; id: RawJson | undefined; closing: AbortSignal },
+    work: (bounded: Request) => Promise<Response>,
+  ) => {
     let leave: () => void;
     try {
       leave = enter(caller.userId, isStream ? 'streams' : 'requests');
     } catch (thrown) {
       const { retryAfterSeconds = 1, message: why } = toReveilleError(thrown);
       const headers = { 'retry-after': String(Math.ceil(retryAfterSeconds)) };
-      return refuse('over_share', rpcError(429, SERVER_ERROR, why, { id: idOf(body), headers }));
+      return refuse('over_share', rpcError(429, SERVER_ERROR, why, { id, headers }));
     }
     const ended = new AbortController();
     const end = () => ended.abort();
     const stop = isStream ? watch(caller, end) : () => {};
     closing.addEventListener('abort', end, { once: true });
-    const { method, url, headers } = request;
-    const bounded = new Request(url, { method, headers, signal: ended.signal });
+    const headers = new Headers(request.headers);
+    headers.set('accept', SDK_ACCEPT);
+    const bounded = new Request(request.url, { method: request.method, headers, signal: ended.signal });
     const finish = () => {
       leave();
       stop();
@@ -198,31 +303,15 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     request.signal.addEventListener('abort', finish, { once: true });
     if (request.signal.aborted) finish();
     if (closing.aborted) end();
-    const scopes = [...caller.scopes];
-    // The token is not passed on.
-    const authInfo = { token: '', clientId: caller.clientId, scopes, extra: { message } };
-    if (message.method === 'tools/call')
-      log.info(
-        { endpoint, tool: message.params.name, user_id: caller.userId, client_id: caller.clientId },
-        'tool call of an MCP client',
-      );
-    const answer = await handler.fetch(bounded, { authInfo, parsedBody: body });
-    // The SDK keeps the connection of a stream, also when the client asked to close it.
-    answer.headers.delete('connection');
-    if (isStream || !extensions.some((one) => one.scopesOf(message) !== undefined)) {
-      count('answered');
-      return answer;
-    }
-    // The answer may begin before the extension has decided.
-    const bytes = await answer.arrayBuffer();
-    if (message.exhausted) {
-      const { code, message: why, data, retryAfterSeconds } = message.exhausted;
-      const headers = { ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }) };
-      return refuse('over_share', rpcError(429, code, why, { id: idOf(body), headers, data }));
-    }
-    count('answered');
-    return new Response(bytes.byteLength === 0 ? null : bytes, answer);
+    return work(bounded);
   };
+
+  const notAcceptable = (types: string) =>
+    refuse('bad_request', rpcError(406, SERVER_ERROR, `the answer is ${types}; Accept must include it`));
+
+  /** Invalid params are an answer to the call; other faults are of the request. */
+  const refuseMessage = ({ code, why, id }: RefusedMessage) =>
+    refuse('bad_request', rpcError(code === INVALID_PARAMS ? 200 : 400, code, why, { id }));
 
   return {
     async answer(request, closing) {
@@ -234,18 +323,41 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
       const general = missingScopes(caller, []);
       if (general.length > 0) return refuseScope(caller, general);
       // There are no sessions here, so a session id belongs to another subject or to another server.
-      if (request.headers.has('mcp-session-id'))
-        return refuse('unknown_session', rpcError(404, SERVER_ERROR, 'Session not found'));
-      if (request.method !== 'POST') {
-        const headers = { allow: 'POST' };
-        return refuse('bad_request', rpcError(405, SERVER_ERROR, 'Method not allowed.', { headers }));
+      if (request.headers.has('mcp-session-id')) {
+        const why = 'Session not found: this endpoint has no sessions; initialize again, without Mcp-Session-Id';
+        return refuse('unknown_session', rpcError(404, SERVER_ERROR, why));
       }
-      const parsed = parseBody(await request.arrayBuffer());
-      if ('why' in parsed) return refuse('bad_request', rpcError(400, parsed.code, parsed.why));
-      const message: RemoteMessage = { endpoint, caller, grant, ...parsed.message };
-      const missing = missingScopes(caller, scopesFor(message, extensions));
+      if (request.method !== 'POST') {
+        const why = `Method not allowed: ${request.method}; send messages with POST`;
+        return refuse('bad_request', rpcError(405, SERVER_ERROR, why, { headers: { allow: 'POST' } }));
+      }
+      const accepted = acceptedTypes(request.headers.get('accept'));
+      if (!accepted.json && !accepted.stream) return notAcceptable('application/json or text/event-stream');
+      const bytes = new Uint8Array(await request.arrayBuffer());
+      const read = readMessages(bytes, request.headers.get('mcp-protocol-version')?.trim());
+      if ('why' in read) return refuseMessage(read);
+      const of = ({ method, params, source }: Message): RemoteMessage => {
+        const argumentsText = params.arguments === undefined ? '{}' : sliceAt(source, ['params', 'arguments'])!;
+        return { endpoint, caller, grant, method, params, argumentsText };
+      };
+      const messages = read.members.flatMap((member) => (isRefusal(member) ? [] : [of(member)]));
+      const missing = missingScopes(
+        caller,
+        messages.flatMap((message) => scopesFor(message, extensions)),
+      );
       if (missing.length > 0) return refuseScope(caller, missing);
-      return pass(request, parsed.value, message, closing);
+      if (read.isBatch) {
+        if (!accepted.json) return notAcceptable('application/json');
+        const about = { caller, isStream: false, id: undefined, closing };
+        return pass(request, about, (bounded) => answerBatch(bounded, read.members, of));
+      }
+      const member = read.members[0]!;
+      if (isRefusal(member)) return refuseMessage(member);
+      const message = messages[0]!;
+      const isStream = isStreamed(message);
+      if (isStream && !accepted.stream && !accepted.all) return notAcceptable('text/event-stream');
+      const about = { caller, isStream, id: member.id, closing };
+      return pass(request, about, (bounded) => answerOne(bounded, member, message, accepted));
     },
     close: () => handler.close(),
   };

@@ -48,10 +48,19 @@ const TARGETS: ReadonlyMap<string, Target> = new Map(
     [metadataPath(mcpPath(endpoint)), { endpoint, isMetadata: true }],
   ]),
 );
-const targetOf = (target: string) => TARGETS.get(target.split('?', 1)[0]!);
+/** The address of an endpoint may end with a slash. */
+const targetOf = (path: string) => TARGETS.get(path.replace(/\/$/, ''));
+
+/** All addresses below these are of this service, so that a wrong one is not answered by another part of the listener. */
+const OWN = /^(\/mcp|\/\.well-known\/oauth-protected-resource\/mcp)(\/|$)/;
 
 const notServed = (endpoint: McpEndpoint) =>
   new ReveilleError('not_found', `${mcpPath(endpoint)} is not available at this listener`);
+
+const noEndpoint = (path: string) => {
+  const known = (Object.keys(MCP_ENDPOINTS) as McpEndpoint[]).map(mcpPath).join(', ');
+  return new ReveilleError('not_found', `there is no MCP endpoint at ${path}; the endpoints are ${known}`);
+};
 
 const EXPOSED = 'WWW-Authenticate, Retry-After, Mcp-Session-Id, Mcp-Protocol-Version';
 
@@ -144,15 +153,18 @@ export function createMcpHttp({ config, publicUrl, enter, open, clock }: McpHttp
 
   return {
     name: 'mcp',
-    owns: (target) => targetOf(target) !== undefined,
+    owns: (target) => OWN.test(target.split('?', 1)[0]!),
     bodyBytes: BODY_BYTES,
     async answer(request, { closing }) {
-      const target = targetOf(new URL(request.url).pathname)!;
+      const { pathname } = new URL(request.url);
+      const target = targetOf(pathname);
+      if (!target) throw noEndpoint(pathname);
       const origin = request.headers.get('origin');
       if (target.isMetadata || origin === null) return answer(request, closing, target);
       if (!isOwn(origin, request) && !origins.has(origin)) {
         count('foreign_origin');
-        return Response.json({ error: 'forbidden' }, { status: 403 });
+        const why = `pages of the origin ${JSON.stringify(origin)} may not call this endpoint; the operator can add it to ROUTER_MCP_ORIGINS`;
+        return Response.json({ error: 'forbidden', error_description: why }, { status: 403 });
       }
       const cors = corsHeaders(origin, request, 'POST');
       if (request.method === 'OPTIONS') return new Response(null, { status: 204, headers: cors });

@@ -45,8 +45,15 @@ class ReveilleError(Exception):
         self.retry_after = retry_after
 
 
-#: Ends the message of a call that may have changed something although no answer came.
-_LOST: Final = "; it is unknown whether the request was carried out: check that before you send it again"
+def _lost(method: str, body: Any) -> str:
+    """Ends the message of a call that may have changed something although no answer came."""
+    if method == "GET":
+        return ""
+    if isinstance(body, Mapping) and "idempotency_key" in body:
+        remedy = "send it again with the same idempotency_key; without one, look for it in the list before you send it again"
+    else:
+        remedy = "check that before you send it again"
+    return f"; it is unknown whether the request was carried out: {remedy}"
 
 
 class _KeepsHost(urllib.request.HTTPRedirectHandler):
@@ -108,8 +115,8 @@ class Caller:
         raise NotImplementedError
 
     @contextmanager
-    def _open(self, request: urllib.request.Request, timeout: float) -> Iterator[Any]:
-        """The answer to a request.
+    def _open(self, request: urllib.request.Request, timeout: float, lost: str = "") -> Iterator[Any]:
+        """The answer to a request. ``lost`` ends the message of an error after which the outcome is unknown.
 
         :raises ReveilleError: the daemon's error, or the reason why it did not answer
         """
@@ -118,25 +125,23 @@ class Caller:
                 yield response
         except urllib.error.HTTPError as refusal:
             with refusal:
-                raise self._error_of(refusal, request) from None
+                raise self._error_of(refusal, lost) from None
         except (urllib.error.URLError, OSError, HTTPException) as failure:
             reason = getattr(failure, "reason", failure)
             arrived = not isinstance(reason, (ConnectionRefusedError, socket.gaierror))
-            lost = _LOST if arrived and request.get_method() != "GET" else ""
-            message = f"{self._url} did not answer: {reason}{lost}"
+            message = f"{self._url} did not answer: {reason}{lost if arrived else ''}"
             raise ReveilleError("unavailable", message, True) from failure
 
-    def _error_of(self, refusal: urllib.error.HTTPError, request: urllib.request.Request) -> ReveilleError:
+    def _error_of(self, refusal: urllib.error.HTTPError, lost: str) -> ReveilleError:
         after = refusal.headers.get("retry-after", "")
         retry_after = float(after) if after.isdigit() else None
         try:
             error = decode(refusal.read(ANSWER_BYTES))["error"]
             return ReveilleError(str(error["code"]), str(error["message"]), bool(error["retryable"]), retry_after)
         except (ValueError, KeyError, TypeError, OSError, HTTPException):
-            # A proxy answers 502 or 504 when the daemon's answer is lost.
-            lost = _LOST if refusal.code >= 500 and request.get_method() != "GET" else ""
-            message = f"{self._url} answered {refusal.code} without a reason{lost}"
-            return ReveilleError("internal", message, refusal.code >= 500, retry_after)
+            # A proxy answers 502, 503 or 504 when the daemon's answer is lost.
+            message = f"{self._url} answered {refusal.code} without a reason{lost if refusal.code >= 500 else ''}"
+            return ReveilleError("unavailable", message, refusal.code >= 500, retry_after)
 
     def _call(
         self,
@@ -156,11 +161,13 @@ class Caller:
             data = encode(given).encode()
             headers["content-type"] = "application/json"
         request = urllib.request.Request(target, data=data, headers=headers, method=method)
-        with self._open(request, self._timeout) as response:
+        lost = _lost(method, body)
+        with self._open(request, self._timeout, lost) as response:
             text = response.read(ANSWER_BYTES + 1)
         if len(text) > ANSWER_BYTES:
             raise ReveilleError("internal", f"{self._url} answered more than {ANSWER_BYTES} bytes", False)
         try:
             return decode(text)["data"]
         except (ValueError, KeyError, TypeError) as failure:
-            raise ReveilleError("internal", f"{self._url} answered without the expected JSON", False) from failure
+            message = f"{self._url} answered without the expected JSON{lost}"
+            raise ReveilleError("unavailable", message, False) from failure

@@ -293,13 +293,15 @@ const NAMED = new RegExp(
   'g',
 );
 
+/** Errors about fields; `unavailable` names the key under which a lost request may be repeated. */
+const REWORDED: ReadonlySet<string> = new Set(['invalid_request', 'conflict', 'unavailable']);
+
 /** Runs `work` and rewords its errors with the names of the flags. */
 export async function inFlags<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    if (!(error instanceof ReveilleError) || (error.code !== 'invalid_request' && error.code !== 'conflict'))
-      throw error;
+    if (!(error instanceof ReveilleError) || !REWORDED.has(error.code)) throw error;
     const message = error.message.replace(
       NAMED,
       (name) => SAID_BY.get(name) ?? (name.startsWith('"') ? name : `--${name}`),

@@ -8,7 +8,8 @@ import { reveille } from '../../../test/support/command-line.ts';
 import { eventually } from '../../../test/support/eventually.ts';
 import { type Installation, startAgent, startInstallation } from '../../../test/support/installation.ts';
 import { watchCommand } from '../../../test/support/pseudo-terminal.ts';
-import { sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
+import { startStandInChronosd } from '../../../test/support/stand-ins/chronosd.ts';
+import { atEnd, sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
 import { needs } from '../../../test/support/tools.ts';
 import { sliceAt } from '../../wire/json.ts';
 import { PROGRAM } from '../home/package-root.ts';
@@ -285,6 +286,22 @@ describe('reveille alarm set', () => {
       assert.match(outcomes[at]!.stderr, said);
     }
   });
+});
+
+test('a lost answer to alarm set says that its outcome is unknown, and how to go on', async (t) => {
+  const chronosd = await startStandInChronosd();
+  atEnd(t, () => chronosd.close());
+  const env = { MATRIX_CHRONOS_URL: chronosd.url, MATRIX_CHRONOS_TOKEN: chronosd.token };
+  for (const status of [200, 502, 503, 504]) {
+    chronosd.misbehave = (request, response) => {
+      if (request.method !== 'POST' || request.url !== '/v1/alarms') return false;
+      response.writeHead(status).end('<h1>Bad Gateway</h1>');
+      return true;
+    };
+    const set = await house.attempt(['alarm', 'set', 'm', '--in', '1h', '--key', 'k'], { env });
+    assert.equal(set.status, 1);
+    assert.match(set.stderr, /it is unknown whether the request was carried out: .* with the same --key; .* list/);
+  }
 });
 
 describe('reveille alarm list', () => {

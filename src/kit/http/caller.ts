@@ -171,12 +171,12 @@ export function createCaller(daemon: Daemon) {
   }
 
   /** Parses an answer of this version; throws {@link NoAnswer} for any other. */
-  function reading<T>({ method, path }: Call, read: () => T): T {
+  function reading<T>({ method, path, ifLost = '' }: Call, read: () => T): T {
     try {
       return read();
     } catch (cause) {
       const why = cause instanceof ReveilleError ? cause.message : 'it is malformed';
-      const message = `${who} answered ${method} ${path} unexpectedly (does it have the same version?): ${why}`;
+      const message = `${who} answered ${method} ${path} unexpectedly (does it have the same version?): ${why}${ifLost}`;
       throw new NoAnswer(message, { mayHaveArrived: true, retryable: false, cause });
     }
   }

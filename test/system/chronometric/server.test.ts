@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { openChronometric } from '../../../src/chronometric/daemon.ts';
@@ -256,10 +258,24 @@ test('each call reports a full disk, and nothing is lost when there is space aga
 });
 
 describe('the server ends', () => {
-  test('with exit 0 when stdin ends, also during calls', async (t) => {
-    const server = await startServer(t, personOf(t));
-    void server.request('tools/call', { name: 'idle_status' }).catch(() => {});
-    assert.equal(await server.end(), 0);
+  test('with exit 0 when stdin ends, after it has answered 20 calls from a pipe', async (t) => {
+    const { command, args, env } = serverCommand(personOf(t));
+    const names = ['get_time_context', 'idle_status'];
+    const calls = Array.from(
+      { length: 20 },
+      (_, id) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${names[id % 2]}"}}`,
+    );
+    const running = promisify(execFile)(command, args, { env });
+    running.child.stdin!.end(calls.join('\n'));
+    const answers = (await running).stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    assert.deepEqual(
+      answers.map(({ id }) => id).sort((a, b) => a - b),
+      [...calls.keys()],
+    );
+    for (const { result } of answers) assert.ok(result.structuredContent);
   });
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -271,10 +287,12 @@ describe('the server ends', () => {
     });
   }
 
-  test('after a message that exceeds the length limit', async (t) => {
+  test('not after a message that exceeds the length limit: it is refused', async (t) => {
     const server = await startServer(t, personOf(t));
-    server.write(`{"jsonrpc":"2.0","id":99,"method":"ping","params":{"x":"${'x'.repeat(11 * 1024 * 1024)}"}}`);
-    assert.equal(await server.exited, 0);
+    server.write(`{"jsonrpc":"2.0","id":99,"method":"ping","params":{"x":"${'x'.repeat(17 * 1024 * 1024)}"}}`);
+    await server.call('get_time_context');
+    assert.match(server.stdout(), /"code":-32600,"message":"a message must have at most 16777216 bytes/);
+    assert.equal(await server.end(), 0);
   });
 
   test('when its answers are no longer read', async (t) => {

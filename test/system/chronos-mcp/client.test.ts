@@ -56,6 +56,23 @@ describe('the chronosd client', () => {
     assert.equal((await client().cancelAlarm(created.id)).status, 'cancelled');
   });
 
+  test('a lost or unreadable answer to a new alarm says that its outcome is unknown, and how to go on', async () => {
+    for (const [status, body] of [
+      ...[200, 502, 503, 504].map((code) => [code, '<h1>Bad Gateway</h1>'] as const),
+      [200, '{"ok":true,"data":{}}'],
+      [503, '{"message":"no upstream"}'],
+    ] as const) {
+      chronosd.misbehave = (request, response) => {
+        if (request.method !== 'POST' || request.url !== '/v1/alarms') return false;
+        response.writeHead(status).end(body);
+        return true;
+      };
+      const alarm = { kind: 'once', wake_message: 'wake', delay_seconds: 60 } as const;
+      const says = /it is unknown whether the request was carried out: .* same idempotency_key; .* list the alarms/;
+      await assert.rejects(client().createAlarm(alarm), failsWith('unavailable', says), `${status} ${body}`);
+    }
+  });
+
   test('proves the identity again for every call', async () => {
     const api = client();
     await api.listAlarms();

@@ -79,14 +79,12 @@ describe('input on stdin', () => {
   test('JSON that is not a message is answered under its id where it has one, with all digits', async () => {
     await start();
     const lines: [line: string, answerStart: string][] = [
-      ['[]', '{"jsonrpc":"2.0","error":{"code":-32600'],
-      ['17', '{"jsonrpc":"2.0","error":{"code":-32600'],
+      ['17', '{"jsonrpc":"2.0","id":null,"error":{"code":-32600'],
       ['{"jsonrpc":"1.0","id":"a","method":"ping"}', '{"jsonrpc":"2.0","id":"a","error":{"code":-32600'],
       [
-        '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}',
+        '{"jsonrpc":"1.0","id":12345678901234567890,"method":"ping"}',
         '{"jsonrpc":"2.0","id":12345678901234567890,"error"',
       ],
-      ['{"jsonrpc":"2.0","id":null,"method":"ping"}', '{"jsonrpc":"2.0","error"'],
     ];
     for (const [line, answerStart] of lines) {
       mcp.write(line);
@@ -170,10 +168,12 @@ describe('when chronosd is faulty', () => {
       [(response) => response.destroy(), 'unavailable', /closed the connection before it answered .*idempotency_key/],
       [(response) => response.end('<!doctype html><p>hi'), 'unavailable', /not an envelope; it is unknown/],
       // Of a proxy that lost the answer, and of one that passed nothing on.
-      ...[502, 504].map((status): [(response: ServerResponse) => void, string, RegExp] => [
+      ...[502, 503, 504].map((status): [(response: ServerResponse) => void, string, RegExp] => [
         (response) => response.writeHead(status).end('<h1>Bad Gateway</h1>'),
         'unavailable',
-        new RegExp(`${status} with a body .*; it is unknown whether the request was carried out: send it again`),
+        new RegExp(
+          `${status} with a body .*; it is unknown whether the request .* same idempotency_key; without one, list`,
+        ),
       ]),
       [
         (response) => response.writeHead(404).end('<h1>Not here</h1>'),
@@ -296,12 +296,35 @@ describe('the key file and the settings', () => {
 });
 
 describe('the end', () => {
-  test('the end of stdin ends the process, also during a call', async () => {
+  test('the end of stdin ends the process; a call in progress is answered before', async () => {
     await start();
     assert.equal(await mcp.end(), 0);
-    await start();
+    await start({ MATRIX_CHRONOS_TIMEOUT_MS: '300' });
     await callThatHangs();
     assert.equal(await mcp.end(), 0);
+    const [line, ...more] = mcp.unread();
+    assert.match(line ?? '', /did not answer within 300 ms.*"id":99}$/);
+    assert.deepEqual(more, []);
+  });
+
+  test('the last line needs no line feed', async () => {
+    await start();
+    mcp.child.stdin.write('{"jsonrpc":"2.0","id":5,"method":"ping"}');
+    assert.equal(await mcp.end(), 0);
+    assert.deepEqual(mcp.unread(), ['{"result":{},"jsonrpc":"2.0","id":5}']);
+  });
+
+  test('a client that stops reading ends the process, also during a call after the end of stdin', async () => {
+    await start();
+    const { givenUp } = await callThatHangs();
+    mcp.write('{"jsonrpc":"2.0","id":5,"method":"ping","params":{}}');
+    await mcp.nextLine();
+    const exited = new Promise<number | null>((resolve) => mcp.child.once('exit', resolve));
+    mcp.child.stdout.destroy();
+    mcp.write('{"jsonrpc":"2.0","id":6,"method":"ping","params":{}}');
+    mcp.child.stdin.end();
+    await givenUp;
+    assert.equal(await exited, 0);
   });
 
   test('SIGTERM ends the process, also during a call', async () => {

@@ -46,6 +46,23 @@ test('server/discover and tools/list of 2026-07-28 are answered while chronosd i
   }
 });
 
+test('a subscription names the id of its request digit for digit, and does not delay the end', async () => {
+  mcp = spawnMcp(UNREACHABLE);
+  const envelope = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const params = JSON.stringify({ notifications: {}, _meta: envelope });
+  mcp.write(`{"jsonrpc":"2.0","id":12345678901234567890,"method":"subscriptions/listen","params":${params}}`);
+  assert.match(
+    await mcp.nextLine(),
+    /acknowledged.*"io\.modelcontextprotocol\/subscriptionId":12345678901234567890[,}]/,
+  );
+  mcp.write(`[{"jsonrpc":"2.0","id":2,"method":"ping"}]`);
+  assert.match(await mcp.nextLine(), /"code":-32600,"message":"a batch of messages needs protocol revision 2025-03-26/);
+  assert.equal(await mcp.end(), 0);
+});
+
 test('a client that detects the version itself can call tools', async () => {
   const client = new Client({ name: 'test', version: '0' }, { versionNegotiation: { mode: 'auto' } });
   await client.connect(new StdioClientTransport({ ...mcpCommand(UNREACHABLE), stderr: 'ignore' }));

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { type ChronosClient, createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../../src/chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../../src/chronos/daemon.ts';
@@ -211,6 +214,29 @@ describe('the client and the tools with a real chronosd', () => {
     await client.cancelAlarm(id);
     const ended = await refusal(id, ',"label":"late"');
     assert.deepEqual([ended.code, /set a new one/.test(ended.message)], ['conflict', true]);
+  });
+
+  test('20 calls from a pipe are answered 20 times, and all alarms are set', async () => {
+    const calls = Array.from({ length: 20 }, (_, at) => {
+      const args = `{"kind":"once","delay_seconds":${HOUR},"wake_message":"piped","idempotency_key":"piped-${at}"}`;
+      return `{"jsonrpc":"2.0","id":${at},"method":"tools/call","params":{"name":"alarm_set","arguments":${args}}}`;
+    });
+    const env = { ...agent.envFor({ url: chronosd.url, token: TOKEN }), REVEILLE_HOME: join(folder, 'home') };
+    const program = fileURLToPath(import.meta.resolve('../../../bin/reveille.mjs'));
+    const running = promisify(execFile)(process.execPath, [program, 'mcp'], { env });
+    running.child.stdin!.end(calls.join('\r\n'));
+    const answers = (await running).stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    assert.deepEqual(
+      answers.map(({ id }) => id).sort((a, b) => a - b),
+      [...calls.keys()],
+    );
+    const { alarms } = await client.listAlarms({ limit: 100 });
+    const set = new Set(alarms.flatMap(({ id, wake_message }) => (wake_message === 'piped' ? [id] : [])));
+    assert.deepEqual(new Set(answers.map(({ result }) => result.structuredContent.id)), set);
+    assert.equal(set.size, 20);
   });
 
   test('health and readiness are reported without a token', async () => {

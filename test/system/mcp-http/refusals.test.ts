@@ -184,16 +184,20 @@ describe('tokens', () => {
       ...{ jsonrpc: '2.0', id, method },
       params: { name: 'alarm_set', arguments: { kind: 'once', wake_message: 'x', delay_seconds: 9 } },
     }));
-    const post = (body: string) =>
+    const post = (body: string, token = bearer) =>
       bench.send('/mcp/chronos', {
         method: 'POST',
         headers: {
           ...{ 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
-          authorization: `Bearer ${bearer}`,
+          authorization: `Bearer ${token}`,
         },
         body,
       });
-    assert.equal((await post(JSON.stringify(batch))).status, 400);
+    assert.equal((await post(JSON.stringify(batch))).status, 403);
+    const writing = await bench.token();
+    const allowed = await post(JSON.stringify(batch), writing);
+    const [listed, set] = allowed.json() as { result: { tools?: object[]; structuredContent?: { status: string } } }[];
+    assert.deepEqual([listed?.result.tools?.length, set?.result.structuredContent?.status], [3, 'active']);
     // The last of two members with one name counts, here and in the SDK.
     const text = JSON.stringify(batch[1]);
     const twice = `{"method":"tools/list",${text.slice(1)}`;
@@ -250,12 +254,65 @@ describe('tokens', () => {
   test('other paths below /mcp and /.well-known are not served, and a missing part is not there', async () => {
     const headers = { authorization: `Bearer ${await bench.token()}` };
     for (const path of [
-      ...['/mcp', '/mcp/', '/mcp/neo', '/mcp/chronos/', '/mcp/chronos/x', '/MCP/chronos', '/mcp/chronometric'],
+      ...['/mcp', '/mcp/', '/mcp/neo', '/mcp/neo/', '/mcp/chronos/x', '/MCP/chronos', '/mcp/chronometric'],
       ...['/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp/neo'],
       '/mcp/intents',
     ])
       assert.equal((await bench.send(path, { headers })).status, 404, path);
     assert.equal((await bench.send('/mcp/%63hronos', { headers })).status, 404);
+  });
+
+  test('an address may end with a slash', async () => {
+    const { text } = await bench.send('/.well-known/oauth-protected-resource/mcp/chronos/');
+    assert.equal(JSON.parse(text).resource, `${bench.url}/mcp/chronos`);
+    const headers = { authorization: `Bearer ${await bench.token()}`, 'content-type': 'application/json' };
+    const body = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
+    assert.equal((await bench.send('/mcp/chronos/', { method: 'POST', headers, body })).status, 200);
+    const { status, headers: answer } = await bench.send('/mcp/chronos/', { method: 'POST', body });
+    assert.equal(status, 401);
+    assert.match(answer.get('www-authenticate')!, /oauth-protected-resource\/mcp\/chronos"/);
+  });
+
+  test('an answer has the type that the client reads', async () => {
+    const headers = { authorization: `Bearer ${await bench.token()}`, 'content-type': 'application/json' };
+    const body = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
+    const [json, stream] = ['application/json', 'text/event-stream'];
+    for (const [accept, type] of [
+      ...[
+        ['*/*', json],
+        ['application/*;q=0.8', json],
+        ['text/html, */*;q=0.1', json],
+        [json, json],
+      ],
+      ...[
+        ['Application/JSON, Text/Event-Stream', stream],
+        [stream, stream],
+        ['text/*, */*', stream],
+      ],
+    ] as const) {
+      const answer = await bench.send('/mcp/chronos', { method: 'POST', headers: { ...headers, accept }, body });
+      assert.deepEqual([answer.status, answer.headers.get('content-type')], [200, type], `${accept}: ${answer.text}`);
+      assert.deepEqual(answer.json(), { result: {}, jsonrpc: '2.0', id: 1 });
+    }
+    const refused = await bench.send('/mcp/chronos', {
+      method: 'POST',
+      headers: { ...headers, accept: 'text/html' },
+      body,
+    });
+    assert.equal(refused.status, 406);
+    assert.match(refused.text, /the answer is application\/json or text\/event-stream; Accept must include it/);
+  });
+
+  test('a refusal has its own reason', async () => {
+    const bearer = await bench.token();
+    const foreign = await bench.call('ping', {}, { bearer, headers: { origin: 'https://evil.example' } });
+    assert.match(foreign.text, /pages of the origin .*https:\/\/evil\.example.* ROUTER_MCP_ORIGINS/);
+    const other = await bench.send('/mcp/neo', { method: 'POST', body: '{}' });
+    assert.match(other.text, /there is no MCP endpoint at \/mcp\/neo; the endpoints are \/mcp\/chronos, /);
+    const session = await bench.call('ping', {}, { bearer, headers: { 'mcp-session-id': 'x' } });
+    assert.match(session.text, /Session not found: this endpoint has no sessions/);
+    const method = await bench.send('/mcp/chronos', { headers: { authorization: `Bearer ${bearer}` } });
+    assert.match(method.text, /Method not allowed: GET; send messages with POST/);
   });
 
   test('the counts are in the metrics of the router', async () => {

@@ -84,6 +84,10 @@ test('a lost answer to a change says that its outcome is unknown', { skip: needs
     t,
     createServer((_, response) => void response.writeHead(502).end('<h1>Bad Gateway</h1>')),
   );
+  const page = await listening(
+    t,
+    createServer((_, response) => void response.end('<h1>Welcome</h1>')),
+  );
   const cut = await listening(
     t,
     createServer((request) => void request.socket.destroy()),
@@ -95,14 +99,25 @@ from reveille._transport import Caller, ReveilleError
 class Open(Caller):
     def _proof(self): return {}
 for url in sys.argv[2:]:
-    for method in ("GET", "POST"):
-        try: Open(url, "token")._call(method, "/v1/alarms", **({"body": {}} if method == "POST" else {}))
-        except ReveilleError as error: print(method, "unknown whether" in error.message, flush=True)
+    for method, body in ("GET", None), ("POST", {}), ("POST", {"idempotency_key": "k"}):
+        try: Open(url, "token")._call(method, "/v1/alarms", **({} if body is None else {"body": body}))
+        except ReveilleError as error:
+            print(method, error.code, "unknown whether" in error.message, "same idempotency_key" in error.message, flush=True)
 `;
-  const { stdout } = await promisify(execFile)('python3', ['-c', script, CLIENT, proxy, cut, 'http://127.0.0.1:9']);
+  const { stdout } = await promisify(execFile)('python3', [
+    '-c',
+    script,
+    CLIENT,
+    proxy,
+    page,
+    cut,
+    'http://127.0.0.1:9',
+  ]);
   assert.deepEqual(stdout.trim().split('\n'), [
-    ...['GET False', 'POST True', 'GET False', 'POST True'],
+    ...[proxy, page, cut].flatMap(() => [
+      ...['GET unavailable False False', 'POST unavailable True False', 'POST unavailable True True'],
+    ]),
     // Nothing listens there.
-    ...['GET False', 'POST False'],
+    ...['GET unavailable False False', 'POST unavailable False False', 'POST unavailable False False'],
   ]);
 });
