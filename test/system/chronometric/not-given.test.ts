@@ -5,8 +5,9 @@ import { personOf, startServer, type ToolResult } from './server-process.ts';
 
 const NAMES = ['intent', 'summary', 'threshold_minutes'];
 /** The spellings by clients and models of arguments that are not given. */
-const SPELLINGS: Readonly<Record<string, object | undefined>> = {
+const SPELLINGS: Readonly<Record<string, object | null | undefined>> = {
   'no arguments': undefined,
+  'null for arguments': null,
   'no argument': {},
   null: Object.fromEntries(NAMES.map((name) => [name, null])),
   'empty text': Object.fromEntries(NAMES.map((name) => [name, ''])),
