@@ -47,6 +47,9 @@ const PREVIEWED = 5;
 /** Alarms of an answer by default. */
 const LISTED = 20;
 
+/** The answer to a set alarm waits so long for the totals. */
+const TOTALS_MS = 3_000;
+
 const FINDS = 'alarm_list shows your alarms';
 
 const ACTIONS: Readonly<Record<AlarmAction, 'pauseAlarm' | 'resumeAlarm' | 'triggerAlarm'>> = {
@@ -308,7 +311,8 @@ export function forwarderOf(forwarding: Forwarding): ToolForwarder {
   /** What the answer to a change says besides the alarm. The alarm is set already, so that no error may hide it. */
   const beside = async (client: ChronosClient, user: unknown, signal: AbortSignal): Promise<object> => {
     const agent = await agentOf(user);
-    const totals = await client.alarmTotals({ signal }).catch((thrown) => {
+    const soon = AbortSignal.any([signal, AbortSignal.timeout(TOTALS_MS)]);
+    const totals = await client.alarmTotals({ signal: soon }).catch((thrown) => {
       log.warn({ err: thrown }, 'the alarms could not be counted');
       return undefined;
     });
