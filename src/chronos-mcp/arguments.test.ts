@@ -116,6 +116,7 @@ test('wrong, missing and unknown fields are refused by name', () => {
     () => readCancel('{"alarm_id":"1"}'),
     'alarm_id must be the id of an alarm, or six or more of its first characters',
   );
+  refused(() => readSet('{"alarm":"01a206a3","label":"x"}'), 'unknown field "alarm"', 'alarm_id, action, clear');
   refused(() => readCancel('{"alarm_id":null}'), 'alarm_id is required');
   refused(() => readSet('{"kind":"once","wake_message":"x","label":7}'), 'label must be a string (got 7)');
   refused(() => readSet('{"kind":"once","wake_message":"\\ud800"}'), 'wake_message');
@@ -180,7 +181,7 @@ test('null and the empty text are fields of a new alarm that are not given, at e
 
 test('a text that spells a missing value is refused in an id, a zone and a list', () => {
   for (const word of ['null', 'none', 'undefined', 'None', 'NULL']) {
-    for (const name of ['alarm_id', 'conversation_id', 'timezone', 'idempotency_key', 'holidays'])
+    for (const name of ['alarm_id', 'conversation_id', 'timezone', 'idempotency_key', 'holidays', 'model'])
       refused(
         () => readSet(JSON.stringify({ wake_message: 'x', when: 'every day at 9', [name]: word })),
         `${name} must not be the text "${word}"; omit ${name} if there is none`,

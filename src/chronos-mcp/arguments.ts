@@ -37,10 +37,10 @@ const READS: Readonly<Record<FieldType, Reads>> = {
   json: 'json',
 } as const;
 
-/** What the fields of an alarm are read as; an id or a zone never has a name that spells a missing value. */
+/** What the fields of an alarm are read as; an id, a zone or a model never has a name that spells a missing value. */
 const ALARM_READS: Readonly<Record<string, Reads>> = {
   ...Object.fromEntries(OWNER_FIELDS.map((name) => [name, READS[fieldOf(name).type]])),
-  ...{ timezone: 'id', idempotency_key: 'id', alarm_id: 'id', clear: 'list', dry_run: 'boolean' },
+  ...{ timezone: 'id', idempotency_key: 'id', model: 'id', alarm_id: 'id', clear: 'list', dry_run: 'boolean' },
 };
 
 const invalid = (message: string) => new ReveilleError('invalid_request', message);
@@ -223,7 +223,12 @@ const changeSchema = alarmPatchSchema.extend({
   dry_run: z.literal(false, { error: 'is only for a new alarm; omit alarm_id and give the whole time' }).optional(),
 });
 
-const newSchema = alarmCreateSchema.extend({ dry_run: z.boolean().optional() });
+/** Never there, but errors name the fields that a misspelt one may have meant. */
+const never = z.undefined().optional();
+const newSchema = alarmCreateSchema.extend({
+  ...{ alarm_id: never, action: never, clear: never, more: never },
+  dry_run: z.boolean().optional(),
+});
 /** With `dry_run`, which stores nothing, an alarm needs no message. */
 const previewSchema = newSchema.partial({ wake_message: true });
 
@@ -284,10 +289,10 @@ export function readSet(source: string, inSchema: ReadonlySet<string>): AlarmSet
     const { alarm_id: _, ...fields } = withoutNotGiven(given);
     // The words decide; a strict client sends a kind as well.
     if (fields.when !== undefined) delete fields.kind;
+    if (Array.isArray(fields.clear) && fields.clear.length === 0) delete fields.clear;
     for (const name of ['action', 'clear'])
-      if (fields[name] !== undefined && !(Array.isArray(fields[name]) && fields[name].length === 0))
+      if (fields[name] !== undefined)
         throw invalid(`${name} needs alarm_id, the alarm to change; omit ${name} for a new alarm`);
-      else delete fields[name];
     const isPreview = fields.dry_run === true;
     check(isPreview ? previewSchema : newSchema, fields, fromMore);
     const { dry_run, ...alarm } = fields;

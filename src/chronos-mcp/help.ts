@@ -33,7 +33,7 @@ const PAGES = {
       },
       {
         wake_message: 'The tests fail. Find out why.',
-        when: 'every day at 7',
+        when: 'every day at 7:00',
         more: { check: { command: { argv: ['sh', '-c', '! npm test'], timeout_seconds: 300 } } },
       },
     ],
@@ -101,7 +101,7 @@ const PAGES = {
     calls: [
       {
         wake_message: 'Write the weekly report.',
-        when: 'every friday at 16',
+        when: 'every friday at 16:00',
         more: { ends_at: '2027-03-31T18:00:00+02:00', holidays: 'de-berlin' },
       },
       {
@@ -159,10 +159,10 @@ const PAGES = {
       },
     },
     calls: [
-      { wake_message: 'Nightly backup', when: 'every day at 2', more: { run: { argv: ['./backup.sh'] } } },
+      { wake_message: 'Nightly backup', when: 'every day at 2:00', more: { run: { argv: ['./backup.sh'] } } },
       {
         wake_message: 'Read my mail and list what needs an answer today.',
-        when: 'every weekday at 8',
+        when: 'every weekday at 8:00',
         more: { model: 'claude-haiku-4-5', deliver: ['mail'] },
       },
     ],

@@ -93,30 +93,6 @@ async function previewOf(client: ChronosClient, fields: AlarmPreviewBody, signal
   return { ...preview, ...(leftOut && { left_out: leftOut.slice(0, PREVIEWED) }) };
 }
 
-/** Begins the cursors of the alarms that wait for an event, which follow the ones with a time. */
-const WAITING = 'event.';
-
-/** A page of the active alarms, soonest first; the ones without a time are last. */
-async function soonest(
-  client: ChronosClient,
-  { limit, cursor }: { limit: number; cursor: string | undefined },
-  signal: AbortSignal,
-): Promise<AlarmPage> {
-  const isTimed = cursor?.startsWith(WAITING) !== true;
-  const timed = isTimed ? await client.listAlarms({ sort: 'next', limit, cursor }, { signal }) : undefined;
-  if (timed?.next_cursor !== undefined) return timed;
-  const alarms = timed?.alarms ?? [];
-  const room = limit - alarms.length;
-  const after = isTimed ? undefined : cursor.slice(WAITING.length) || undefined;
-  const query = { kind: 'event', status: 'active', limit: Math.max(room, 1), cursor: after } as const;
-  const page = await client.listAlarms(query, { signal });
-  const waiting = page.alarms.filter(({ next_fire_at }) => next_fire_at === undefined);
-  const all = room === 0 ? alarms : [...alarms, ...waiting];
-  const next =
-    room === 0 ? waiting.length > 0 && WAITING : page.next_cursor !== undefined && WAITING + page.next_cursor;
-  return { alarms: all, count: all.length, ...(next && { next_cursor: next }) };
-}
-
 /** A page of alarms with the soonest first. */
 const inOrder = ({ alarms, ...page }: AlarmPage): AlarmPage => {
   const instant = ({ next_fire_at: next }: AlarmView) =>
@@ -137,9 +113,10 @@ async function listAlarms(
     return { alarms: [full ? whole : boundedAlarm(whole)], count: 1 };
   }
   const isActive = (status ?? 'active') === 'active';
+  // In the order of `next`, alarms that wait for an event come last.
   const read = (most: number) =>
     isActive && kind === undefined && text === undefined
-      ? soonest(client, { limit: most, cursor }, signal)
+      ? client.listAlarms({ sort: 'next', limit: most, cursor }, { signal })
       : client.listAlarms({ status: status ?? 'active', kind, text, limit: most, cursor }, { signal }).then(inOrder);
   const briefly = ({ alarms, count, ...rest }: AlarmPage) => ({
     alarms: alarms.map((alarm) => briefAlarm(alarm, scheduleText(alarm), agent)),
@@ -316,7 +293,7 @@ export function forwarderOf(forwarding: Forwarding): ToolForwarder {
       log.warn({ err: thrown }, 'the alarms could not be counted');
       return undefined;
     });
-    return { ...(agent !== undefined && { agent }), ...(totals && { alarms: totals }) };
+    return { ...(agent !== undefined && { agent }), ...(totals && { totals }) };
   };
 
   const setAlarm = async (

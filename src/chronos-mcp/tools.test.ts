@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { z } from 'zod';
+import { readPhrase } from '../kit/phrase/phrase.ts';
 import { alarmCreateSchema, LIST_LIMIT_MAX } from '../wire/alarm.ts';
 import { ALARM_KINDS, ALARM_STATUSES, OWNER_FIELDS } from '../wire/alarm-fields.ts';
 import { ReveilleError } from '../wire/errors.ts';
@@ -58,6 +59,23 @@ test('each example of the help is accepted, alone and as a whole call, as an obj
   }
   for (const topic of HELP_TOPICS)
     for (const call of helpPage(topic, false).calls) assert.equal(readSet(JSON.stringify(call), inSchema).asks, 'new');
+});
+
+test('each time in words of a description or of the help is understood', () => {
+  const described = [...tools.values()].flatMap(({ description, inputSchema: { properties } }) => [
+    description,
+    ...Object.values(properties).map((property) => property.description ?? ''),
+  ]);
+  const words = [
+    ...described.flatMap((text) => [...text.matchAll(/"((?:in|tomorrow|every) [^"]+)"/g)].map(([, phrase]) => phrase!)),
+    ...HELP_TOPICS.flatMap((topic) => helpPage(topic, false).calls.map(({ when }) => when)),
+  ].filter((phrase) => phrase !== undefined);
+  assert.ok(words.length >= 10, words.join());
+  for (const phrase of words)
+    assert.doesNotThrow(
+      () => readPhrase(String(phrase), { now: Date.UTC(2026, 10, 28, 12), zone: 'UTC' }),
+      String(phrase),
+    );
 });
 
 test('a page of help is short, and a remote client reads only what it may set', () => {

@@ -130,10 +130,10 @@ describe('the client and the tools with a real chronosd', () => {
     assert.deepEqual([view.cron_expr, view.timezone, view.max_fires], ['0 9 1 1 *', 'Asia/Tokyo', 2]);
     assert.equal(view.payload?.text, PAYLOAD);
     // The answer is short: the model knows the fields that it has sent.
-    const { reading, agent: woken, alarms, ...short } = edited;
+    const { reading, agent: woken, totals, ...short } = edited;
     assert.deepEqual(short, { id, next_fire_at: view.next_fire_at, status: 'active', timezone: 'Asia/Tokyo' });
     assert.deepEqual([reading.text, woken], ['every year on January 1 at 09:00 in Asia/Tokyo', agent.userId]);
-    assert.ok(alarms.active > 0 && alarms.wakes_per_day >= 0);
+    assert.ok(totals.active > 0 && totals.wakes_per_day >= 0);
     await change('"clear":["label"],"max_fires":null');
     const { label, max_fires: most } = await client.getAlarm(id);
     assert.deepEqual([label, most], ['', undefined]);
