@@ -16,7 +16,10 @@ import { startMcpHttp } from '../mcp-http/mcp-http-bench.ts';
 
 type Args = Record<string, unknown>;
 type Answer = { isError?: boolean; structuredContent: Args };
-type Schema = { properties: Record<string, { type: string; enum?: string[] }>; required?: string[] };
+type Schema = {
+  properties: Record<string, { type: string; description: string; enum?: string[] }>;
+  required?: string[];
+};
 type Server = {
   readonly schemas: Readonly<Record<string, Schema>>;
   call(tool: string, args: Args): Promise<Answer>;
@@ -130,7 +133,8 @@ async function trialsOf(server: Server): Promise<Trial[]> {
     const edit = async (given: Args) => set({ alarm_id: await create(daily), ...changed, ...given });
     trials.push(trial('alarm_set with alarm_id', field, false, edit));
   }
-  for (const help of alarm_set!.properties.help!.enum!) {
+  const topics = alarm_set!.properties.help!.description.matchAll(/([a-z]+): /g);
+  for (const [, help] of topics) {
     const { structuredContent } = await server.call('alarm_set', { help });
     for (const field of Object.keys(structuredContent.fields as Args)) {
       const inMore = (given: Args) => set({ ...daily, more: JSON.stringify(given) });
