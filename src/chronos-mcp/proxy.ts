@@ -90,41 +90,16 @@ async function previewOf(client: ChronosClient, fields: AlarmPreviewBody, signal
   return { ...preview, ...(leftOut && { left_out: leftOut.slice(0, PREVIEWED) }) };
 }
 
-/** Begins the cursors of the alarms that wait for an event, which follow the ones with a time. */
-const WAITING = 'event.';
-
-/** A page of the active alarms, soonest first; the ones without a time are last. */
-async function soonest(
-  client: ChronosClient,
-  { limit, cursor }: { limit: number; cursor: string | undefined },
-  signal: AbortSignal,
-): Promise<AlarmPage> {
-  const isTimed = cursor?.startsWith(WAITING) !== true;
-  const timed = isTimed ? await client.listAlarms({ sort: 'next', limit, cursor }, { signal }) : undefined;
-  if (timed?.next_cursor !== undefined) return timed;
-  const alarms = timed?.alarms ?? [];
-  const room = limit - alarms.length;
-  const after = isTimed ? undefined : cursor.slice(WAITING.length) || undefined;
-  const query = { kind: 'event', status: 'active', limit: Math.max(room, 1), cursor: after } as const;
-  const page = await client.listAlarms(query, { signal });
-  const waiting = page.alarms.filter(({ next_fire_at }) => next_fire_at === undefined);
-  const all = room === 0 ? alarms : [...alarms, ...waiting];
-  const next =
-    room === 0 ? waiting.length > 0 && WAITING : page.next_cursor !== undefined && WAITING + page.next_cursor;
-  return { alarms: all, count: all.length, ...(next && { next_cursor: next }) };
-}
-
-/** A page of alarms with the soonest first. */
+/** A page of alarms with the soonest first, and the ones without a time last. */
 const inOrder = ({ alarms, ...page }: AlarmPage): AlarmPage => {
-  const instant = ({ next_fire_at: next }: AlarmView) =>
-    next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next);
-  return { ...page, alarms: alarms.toSorted((one, other) => instant(one) - instant(other) || 0) };
+  const instant = ({ next_fire_at: next }: AlarmView) => (next === undefined ? Number.MAX_VALUE : Date.parse(next));
+  return { ...page, alarms: alarms.toSorted((one, other) => instant(one) - instant(other)) };
 };
 
 /** Lists alarms for a model: briefly, and within a bound of tokens, unless all of them is asked for. */
 async function listAlarms(
   client: ChronosClient,
-  { alarm_id: id, full = false, limit = LISTED, status, kind, text, cursor }: AlarmListArguments,
+  { alarm_id: id, full = false, limit = LISTED, status = 'active', kind, text, cursor }: AlarmListArguments,
   agent: string | undefined,
   signal: AbortSignal,
 ): Promise<object> {
@@ -133,11 +108,9 @@ async function listAlarms(
     const whole = { ...alarm, schedule: scheduleText(alarm), ...(agent !== undefined && { agent }) };
     return { alarms: [full ? whole : boundedAlarm(whole)], count: 1 };
   }
-  const isActive = (status ?? 'active') === 'active';
-  const read = (most: number) =>
-    isActive && kind === undefined && text === undefined
-      ? soonest(client, { limit: most, cursor }, signal)
-      : client.listAlarms({ status: status ?? 'active', kind, text, limit: most, cursor }, { signal }).then(inOrder);
+  const isUpcoming = status === 'active' && kind === undefined && text === undefined;
+  const filter = isUpcoming ? { sort: 'next' as const } : { status, kind, text };
+  const read = (most: number) => client.listAlarms({ ...filter, limit: most, cursor }, { signal }).then(inOrder);
   const briefly = ({ alarms, count, ...rest }: AlarmPage) => ({
     alarms: alarms.map((alarm) => briefAlarm(alarm, scheduleText(alarm), agent)),
     count,
