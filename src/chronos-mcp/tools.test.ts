@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { z } from 'zod';
+import { readPhrase } from '../kit/phrase/phrase.ts';
 import { alarmCreateSchema, LIST_LIMIT_MAX } from '../wire/alarm.ts';
 import { ALARM_KINDS, ALARM_STATUSES, OWNER_FIELDS } from '../wire/alarm-fields.ts';
 import { ReveilleError } from '../wire/errors.ts';
@@ -57,7 +58,10 @@ test('each example of the help is accepted, alone and as a whole call, as an obj
     }
   }
   for (const topic of HELP_TOPICS)
-    for (const call of helpPage(topic, false).calls) assert.equal(readSet(JSON.stringify(call), inSchema).asks, 'new');
+    for (const call of helpPage(topic, false).calls) {
+      assert.equal(readSet(JSON.stringify(call), inSchema).asks, 'new');
+      if (typeof call.when === 'string') readPhrase(call.when, { now: 0, zone: 'UTC' });
+    }
 });
 
 test('a page of help is short, and a remote client reads only what it may set', () => {
