@@ -186,7 +186,7 @@ test('a text that spells a missing value is refused in an id, a zone and a list'
         () => readSet(JSON.stringify({ wake_message: 'x', when: 'every day at 9', [name]: word })),
         `${name} must not be the text "${word}"; omit ${name} if there is none`,
       );
-    refused(() => readCancel(JSON.stringify({ alarm_id: word })), 'alarm_id must not be the text');
+    refused(() => readCancel(JSON.stringify({ alarm_id: word })), 'alarm_id must be the id of an alarm');
     refused(() => readList(JSON.stringify({ cursor: word })), 'cursor must not be the text');
     for (const name of ['deliver', 'tools'])
       refused(
@@ -206,6 +206,7 @@ test('an empty list of tools asks, and ["none"] is a turn without tools', () => 
   const tools = (list: string) => readSet(`{"wake_message":"x","when":"daily","more":{"tools":${list}}}`);
   refused(() => tools('[]'), 'omit `tools` for all, or write `["none"]` for a turn without tools');
   assert.deepEqual(tools('["none"]'), { wake_message: 'x', when: 'daily', tools: [] });
+  for (const word of ['null', 'undefined', 'nil']) refused(() => tools(`["${word}"]`), 'tools must not be the text');
 });
 
 test('more has further fields as text or object, and its errors name the field and a right example', () => {
@@ -214,8 +215,8 @@ test('more has further fields as text or object, and its errors name the field a
   for (const more of [{ max_fires: 3 }, '{"max_fires": 3}', '{"max_fires": "3"}'])
     assert.deepEqual(read(more), { ...alarm, max_fires: 3 });
   for (const more of ['', null, {}, '{}']) assert.deepEqual(read(more), alarm);
-  refused(() => read('max_fires 3'), 'more must be JSON, such as {"max_fires": 3}');
-  refused(() => read('[]'), 'more must be a JSON object');
+  refused(() => read('max_fires 3'), 'more must be a JSON object, such as {"max_fires": 3}');
+  refused(() => read('[]'), 'more must be a JSON object, such as {"max_fires": 3}');
   refused(() => read({ max_fires: 'three' }), 'more: max_fires must be a', 'right is, for example, {"max_fires":10}');
   refused(() => read({ check: { http: { url: 'x' } } }), 'more: check.http.url', '"url":"https://example.com/');
   refused(() => read({ snooze: 1 }), 'more: unknown field "snooze"');
@@ -284,7 +285,7 @@ test("names of JavaScript's own object members are fields like any other", () =>
 });
 
 test('arguments that are no object are refused', () => {
-  for (const source of ['[]', '"{}"', '5']) refused(() => readList(source), 'arguments must be a JSON object', source);
+  for (const source of ['[]', '"{}"', '5']) refused(() => readList(source), 'arguments must be a JSON object');
 });
 
 test('dry_run needs no message, and is refused beside the id of an alarm', () => {

@@ -40,7 +40,7 @@ const READS: Readonly<Record<FieldType, Reads>> = {
 /** What the fields of an alarm are read as; an id, a zone or a model never has a name that spells a missing value. */
 const ALARM_READS: Readonly<Record<string, Reads>> = {
   ...Object.fromEntries(OWNER_FIELDS.map((name) => [name, READS[fieldOf(name).type]])),
-  ...{ timezone: 'id', idempotency_key: 'id', model: 'id', alarm_id: 'id', clear: 'list', dry_run: 'boolean' },
+  ...{ timezone: 'id', idempotency_key: 'id', alarm_id: 'id', model: 'id', clear: 'list', dry_run: 'boolean' },
 };
 
 const invalid = (message: string) => new ReveilleError('invalid_request', message);
@@ -62,11 +62,13 @@ function jsonIn(text: string, isIt: (value: unknown) => boolean): unknown {
 
 const isMissingWord = (value: unknown) => typeof value === 'string' && /^(?:null|none|undefined|nil)$/i.test(value);
 
+/** The list of a turn without tools: `["none"]`. */
+const isNoTools = (list: unknown) => Array.isArray(list) && list.length === 1 && /^none$/i.test(String(list[0]));
+
 /** @throws ReveilleError for a text that spells a missing value, which no id, zone or list has */
 function refuseMissingWord(name: string, value: unknown): void {
   const words = Array.isArray(value) ? value : [value];
-  // A turn without tools has the list ["none"].
-  const found = words.find((word) => isMissingWord(word) && !(name === 'tools' && words.length === 1));
+  const found = words.find((word) => isMissingWord(word) && !(name === 'tools' && isNoTools(value)));
   if (found === undefined) return;
   throw invalid(`${name} must not be the text ${showValue(found)}; omit ${name} if there is none`);
 }
@@ -115,13 +117,8 @@ function withoutMissing(value: unknown): unknown {
 /** Parses the text of an object. @param what its name in messages */
 function parseObject(source: string, what: string, raw: readonly string[]): Fields {
   refuseDeepNesting(source, what);
-  let value: unknown;
-  try {
-    value = JSON.parse(source);
-  } catch {
-    throw invalid(`${what} must be JSON, such as {"max_fires": 3} (got ${showValue(source)})`);
-  }
-  if (!isObject(value)) throw invalid(`${what} must be a JSON object (got ${showValue(value)})`);
+  if (!isObject(jsonIn(source, isObject)))
+    throw invalid(`${what} must be a JSON object, such as {"max_fires": 3} (got ${showValue(source)})`);
   return parseJsonObject(source, raw);
 }
 
@@ -206,10 +203,8 @@ export function readList(source: string): AlarmListArguments {
 
 /** @throws ReveilleError `invalid_request` */
 export function readCancel(source: string): { alarm_id: string } {
-  return parseOrThrow(
-    z.strictObject({ alarm_id: alarmIdStart }),
-    withoutNotGiven(readFields(source, { alarm_id: 'id' })),
-  );
+  // Its id is required, so that a word for a missing value is refused as no id.
+  return parseOrThrow(z.strictObject({ alarm_id: alarmIdStart }), withoutNotGiven(readFields(source, {})));
 }
 
 /** What `alarm_set` does with an existing alarm, besides edits. */
@@ -260,11 +255,11 @@ function check(schema: z.ZodType, fields: Fields, fromMore: ReadonlySet<string>)
   }
 }
 
-/** The list of tools of a turn: `["none"]` are no tools. An empty list may mean all of them or none. */
+/** The list of tools of a turn. An empty one may mean all of them or none. */
 function readTools({ tools }: Fields): unknown {
   if (Array.isArray(tools) && tools.length === 0)
     throw invalid('tools must not be empty; omit `tools` for all, or write `["none"]` for a turn without tools');
-  return Array.isArray(tools) && tools.length === 1 && isMissingWord(tools[0]) ? [] : tools;
+  return isNoTools(tools) ? [] : tools;
 }
 
 /**

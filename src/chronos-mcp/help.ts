@@ -21,7 +21,7 @@ const PAGES = {
     fields: {
       check: {
         about:
-          'Exactly one of http, command, path. http: {url, headers?, status?} and, for a change since the last wake, etag "changed"; or pointer (a JSON Pointer into the body) with equals or changed true. command: {argv, timeout_seconds?, network?, env?} in a sandbox on your machine: exit 0 wakes, 1 skips. path: {path} wakes when the file or folder changed. Beside it: on_error "wake" (default) or "skip", max_skips, wake_at_least_every (ISO 8601 duration).',
+          'Exactly one of http, command, path. http: {url, headers?, status?} and, for a change since the last wake, etag "changed"; or pointer (a JSON Pointer into the body) with equals or changed true. command: {argv, timeout_seconds?, network?, env?} in a sandbox on your machine, if the user allows commands: exit 0 wakes, 1 skips. path: {path} wakes when the file or folder changed. Beside it: on_error "wake" (default) or "skip", max_skips, wake_at_least_every (ISO 8601 duration).',
         example: { http: { url: 'https://example.com/status.json', pointer: '/state', equals: 'down' } },
       },
     },
@@ -88,7 +88,7 @@ const PAGES = {
         about: 'Lines of RFC 5545 (RRULE, DTSTART, RDATE, EXDATE) in timezone; kind is "rrule".',
         example: 'RRULE:FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=16;BYMINUTE=0;BYSECOND=0',
       },
-      ends_at: { about: 'No fire after this RFC 3339 instant.', example: '2027-03-31T18:00:00+02:00' },
+      ends_at: { about: 'No fire after this RFC 3339 instant.', example: '2099-12-31T18:00:00+01:00' },
       max_fires: { about: 'Ends after so many fires.', example: 10 },
       holidays: { about: 'No fires on the days of this installed calendar.', example: 'de-berlin' },
       catch_up: {
@@ -102,7 +102,7 @@ const PAGES = {
       {
         wake_message: 'Write the weekly report.',
         when: 'every friday at 16:00',
-        more: { ends_at: '2027-03-31T18:00:00+02:00', holidays: 'de-berlin' },
+        more: { ends_at: '2099-12-31T18:00:00+01:00' },
       },
       {
         wake_message: 'Close the month.',
@@ -154,7 +154,8 @@ const PAGES = {
         example: ['mail'],
       },
       run: {
-        about: 'A command in place of the turn; its output is the result. timeout_seconds? is 300 by default.',
+        about:
+          'A command in place of the turn, if the user allows commands; its output is the result. timeout_seconds? is 300 by default.',
         example: { argv: ['./backup.sh', '--quick'] },
       },
     },

@@ -93,17 +93,16 @@ async function previewOf(client: ChronosClient, fields: AlarmPreviewBody, signal
   return { ...preview, ...(leftOut && { left_out: leftOut.slice(0, PREVIEWED) }) };
 }
 
-/** A page of alarms with the soonest first. */
+/** A page of alarms with the soonest first, and the ones without a time last. */
 const inOrder = ({ alarms, ...page }: AlarmPage): AlarmPage => {
-  const instant = ({ next_fire_at: next }: AlarmView) =>
-    next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next);
-  return { ...page, alarms: alarms.toSorted((one, other) => instant(one) - instant(other) || 0) };
+  const instant = ({ next_fire_at: next }: AlarmView) => (next === undefined ? Number.MAX_VALUE : Date.parse(next));
+  return { ...page, alarms: alarms.toSorted((one, other) => instant(one) - instant(other)) };
 };
 
 /** Lists alarms for a model: briefly, and within a bound of tokens, unless all of them is asked for. */
 async function listAlarms(
   client: ChronosClient,
-  { alarm_id: id, full = false, limit = LISTED, status, kind, text, cursor }: AlarmListArguments,
+  { alarm_id: id, full = false, limit = LISTED, status = 'active', kind, text, cursor }: AlarmListArguments,
   agent: string | undefined,
   signal: AbortSignal,
 ): Promise<object> {
@@ -112,12 +111,9 @@ async function listAlarms(
     const whole = { ...alarm, schedule: scheduleText(alarm), ...(agent !== undefined && { agent }) };
     return { alarms: [full ? whole : boundedAlarm(whole)], count: 1 };
   }
-  const isActive = (status ?? 'active') === 'active';
-  // In the order of `next`, alarms that wait for an event come last.
-  const read = (most: number) =>
-    isActive && kind === undefined && text === undefined
-      ? client.listAlarms({ sort: 'next', limit: most, cursor }, { signal })
-      : client.listAlarms({ status: status ?? 'active', kind, text, limit: most, cursor }, { signal }).then(inOrder);
+  const isUpcoming = status === 'active' && kind === undefined && text === undefined;
+  const filter = isUpcoming ? { sort: 'next' as const } : { status, kind, text };
+  const read = (most: number) => client.listAlarms({ ...filter, limit: most, cursor }, { signal }).then(inOrder);
   const briefly = ({ alarms, count, ...rest }: AlarmPage) => ({
     alarms: alarms.map((alarm) => briefAlarm(alarm, scheduleText(alarm), agent)),
     count,

@@ -58,7 +58,10 @@ test('each example of the help is accepted, alone and as a whole call, as an obj
     }
   }
   for (const topic of HELP_TOPICS)
-    for (const call of helpPage(topic, false).calls) assert.equal(readSet(JSON.stringify(call), inSchema).asks, 'new');
+    for (const call of helpPage(topic, false).calls) {
+      assert.equal(readSet(JSON.stringify(call), inSchema).asks, 'new');
+      if (typeof call.when === 'string') readPhrase(call.when, { now: 0, zone: 'UTC' });
+    }
 });
 
 test('each time in words of a description or of the help is understood', () => {

@@ -133,6 +133,7 @@ function readMember(value: unknown, source: string, { keepsArguments = false }: 
   const isCarried =
     keepsArguments && method === 'tools/call' && params !== undefined && Object.hasOwn(params, 'arguments');
   if (isCarried) {
+    if (!isObject(params.arguments)) return refused('params.arguments must be an object', INVALID_PARAMS);
     const carried: CarriedArguments = { source: new RawJson(sliceAt(source, ['params', 'arguments'])!) };
     params.arguments = carried;
   }

@@ -117,7 +117,7 @@ describe('input on stdin', () => {
     for (const levels of [200, 30_000, 1_000_000]) {
       const deep = `${'['.repeat(levels)}${']'.repeat(levels)}`;
       const set = `{"kind":"once","wake_message":"x","delay_seconds":60,"payload":${deep}}`;
-      for (const given of [set, deep, `{"kind":${deep}}`]) {
+      for (const given of [set, `{"kind":${deep}}`]) {
         const { answer } = await mcp.request('tools/call', `{"name":"alarm_set","arguments":${given}}`);
         assert.equal(answer.result?.isError, true, JSON.stringify(answer).slice(0, 300));
         assert.match(answer.result.content[0].text, /nest|deep/, answer.result.content[0].text.slice(0, 300));

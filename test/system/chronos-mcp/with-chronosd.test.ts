@@ -39,6 +39,7 @@ describe('the client and the tools with a real chronosd', () => {
     await new Promise<void>((resolve) => router.listen(0, '127.0.0.1', resolve));
     const config = parseChronosConfig({
       CHRONOS_PORT: '0',
+      CHRONOS_PUBLIC_URL: 'http://127.0.0.1:1',
       CHRONOS_DATA_DIR: folder,
       CHRONOS_TOKEN: TOKEN,
       CHRONOS_AGENT_AUTH_SECRET: 'auth-secret-of-this-test',
@@ -114,6 +115,24 @@ describe('the client and the tools with a real chronosd', () => {
     assert.equal(first.data.count, 2);
     const second = await callTool('alarm_list', `{"status":"active","limit":2,"cursor":"${first.data.next_cursor}"}`);
     assert.deepEqual([second.data.count, second.data.next_cursor], [1, undefined]);
+  });
+
+  test('pages have each active alarm once, the ones without a time last', async () => {
+    const event = { source: 'webhook' } as const;
+    const waiting = await client.createAlarm({ wake_message: 'waits', event });
+    const timed = await client.createAlarm({ wake_message: 'has a deadline', event: { ...event, deadline: 'P1D' } });
+    const all = (await callTool('alarm_list', '{}')).data.alarms.map(({ id }: { id: string }) => id);
+    assert.deepEqual(all.slice(-2), [timed.id, waiting.id]);
+    for (const limit of [1, 2, 3, all.length]) {
+      const listed: string[] = [];
+      for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+        const { data } = await callTool('alarm_list', JSON.stringify({ limit, cursor }));
+        listed.push(...data.alarms.map(({ id }: { id: string }) => id));
+        cursor = data.next_cursor;
+      }
+      assert.deepEqual(listed, all, `limit ${limit}`);
+    }
+    for (const { id } of [waiting, timed]) await client.cancelAlarm(id);
   });
 
   test('an agent edits, pauses, resumes and triggers its alarm through alarm_set', async () => {

@@ -101,6 +101,11 @@ const ANY_REVISION: readonly [string, Corner][] = [
   invalid('cursor is a number', request('tools/list', '{"cursor":5}'), 'params.cursor must be a string'),
   invalid('_meta is a number', request('nope', '{"_meta":5}'), 'params._meta must be an object'),
   invalid('a call without params', request('tools/call'), 'params is required'),
+  invalid(
+    'arguments that are a list',
+    request('tools/call', '{"name":"alarm_list","arguments":[]}'),
+    'params.arguments must be an object',
+  ),
   invalid('a call without a name', request('tools/call', '{"arguments":{}}'), 'params.name is required'),
   invalid(
     'a call of an unknown tool',
