@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { AlarmQuery, ChronosClient } from '../chronos/client.ts';
 import { systemClock } from '../kit/clock/clock.ts';
 import { silentLogger } from '../kit/log/log.ts';
 import type { Settings } from '../wire/settings.ts';
-import { createForwarder } from './proxy.ts';
+import { createForwarder, forwarderOf } from './proxy.ts';
 import { readChronosTools, TOOLS_FILE } from './tools.ts';
 
 const CHRONOS = { MATRIX_CHRONOS_URL: 'http://127.0.0.1:9', MATRIX_CHRONOS_TOKEN: 'a-token' };
@@ -43,4 +44,31 @@ test('a server of several users requires a user, and refuses a name that leads e
   assert.equal((await refusal(several, 'alice')).code, 'not_found');
   const { message } = await refusal({ MATRIX_AGENT_KEYS: '/nowhere' }, 'alice');
   assert.match(message, /no chronosd is configured: set MATRIX_CHRONOS_URL and MATRIX_CHRONOS_TOKEN/);
+});
+
+test('a page that the alarms with a time fill names the next one, also when the newest event has a deadline', async () => {
+  const alarm = (id: string, next_fire_at?: string) => ({ id, label: id, status: 'active', kind: 'event', next_fire_at });
+  const timed = [alarm('a', '2030-01-01T00:00:00Z'), alarm('b', '2030-01-02T00:00:00Z')];
+  const events = [timed[1]!, alarm('c')];
+  const listAlarms = async ({ sort, limit = 0, cursor = '0' }: AlarmQuery) => {
+    const all = sort === 'next' ? timed : events;
+    const end = Number(cursor) + limit;
+    const alarms = all.slice(Number(cursor), end);
+    return { alarms, count: alarms.length, ...(end < all.length && { next_cursor: String(end) }) };
+  };
+  const forward = forwarderOf({
+    connect: () => ({ listAlarms }) as unknown as ChronosClient,
+    agentOf: () => undefined,
+    zone: async () => undefined,
+    log: silentLogger,
+  });
+  const tool = readChronosTools(TOOLS_FILE).get('alarm_list')!;
+  const ids: string[] = [];
+  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+    const { structuredContent } = await forward(tool, JSON.stringify({ limit: 2, cursor }), new AbortController().signal);
+    const page = structuredContent as { alarms: { id: string }[]; next_cursor?: string };
+    ids.push(...page.alarms.map(({ id }) => id));
+    cursor = page.next_cursor;
+  }
+  assert.deepEqual(ids, ['a', 'b', 'c']);
 });
