@@ -222,6 +222,9 @@ test('more has further fields as text or object, and its errors name the field a
   refused(() => read({ more: {} }), 'more must not contain more');
   refused(() => read(`{"max_fires":${'9'.repeat(20)}}`), 'max_fires must be a number of at most 15 digits');
   refused(() => read('['.repeat(200)), 'nest');
+  const many = JSON.stringify(Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`field${at}`, at])));
+  refused(() => read(many), 'more must have at most 100 fields');
+  refused(() => readList(many), 'arguments must have at most 100 fields');
   refused(() => readSet('{"wake_message":"x","when":"daily","max_fires":"x"}'), 'right is, for example');
 });
 
@@ -280,6 +283,11 @@ test("names of JavaScript's own object members are fields like any other", () =>
   refused(() => readSet('{"kind":"once","wake_message":"x","__proto__":{"delay_seconds":1}}'), '__proto__');
   refused(() => readSet('{"kind":"once","wake_message":"x","constructor":1}'), 'constructor');
   refused(() => readList('{"toString":1}'), 'toString');
+});
+
+test('an object in a text is refused when it nests too deep', () => {
+  const check = `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`;
+  refused(() => readSet(JSON.stringify({ wake_message: 'x', when: 'daily', check })), 'must not nest', 'of check');
 });
 
 test('arguments that are no object are refused', () => {

@@ -19,10 +19,10 @@ import {
   isExact,
   isNumberLiteral,
   isObject,
+  membersOf,
   parseJsonObject,
   RawJson,
   refuseDeepNesting,
-  sliceAt,
 } from '../wire/json.ts';
 import { parseOrThrow, showValue } from '../wire/validate.ts';
 import { EXAMPLES, HELP_TOPICS, type HelpTopic } from './help.ts';
@@ -84,6 +84,7 @@ function readValue(name: string, reads: Reads, value: unknown): unknown {
     if (!isExact(value)) throw inexact(name, value);
     return Number(value);
   }
+  if (reads === 'object' || reads === 'list') refuseDeepNesting(value, name);
   if (reads === 'object') return jsonIn(value, isObject);
   return reads === 'list' ? jsonIn(value, Array.isArray) : value;
 }
@@ -112,6 +113,9 @@ function withoutMissing(value: unknown): unknown {
   return given.length === 0 && members.length > 0 ? undefined : Object.fromEntries(given);
 }
 
+/** More than an alarm has. Each field costs time, and the callers share a process. */
+const FIELDS_MAX = 100;
+
 /** Parses the text of an object. @param what its name in messages */
 function parseObject(source: string, what: string, raw: readonly string[]): Fields {
   refuseDeepNesting(source, what);
@@ -122,11 +126,12 @@ function parseObject(source: string, what: string, raw: readonly string[]): Fiel
     throw invalid(`${what} must be JSON, such as {"max_fires": 3} (got ${showValue(source)})`);
   }
   if (!isObject(value)) throw invalid(`${what} must be a JSON object (got ${showValue(value)})`);
+  if (Object.keys(value).length > FIELDS_MAX) throw invalid(`${what} must have at most ${FIELDS_MAX} fields`);
   return parseJsonObject(source, raw);
 }
 
-const slicesOf = (source: string, fields: Fields) =>
-  Object.fromEntries(Object.keys(fields).map((name) => [name, new RawJson(sliceAt(source, [name])!)]));
+const slicesOf = (source: string) =>
+  Object.fromEntries([...membersOf(source)].map(([name, text]) => [name, new RawJson(text)]));
 
 type Unfolded = { source: string; fromMore: ReadonlySet<string>; sent: readonly string[] };
 
@@ -137,7 +142,7 @@ function unfolded(text: string): Unfolded {
   const sent = Object.keys(fields);
   const { more } = fields;
   if (!Object.hasOwn(fields, 'more')) return { source, fromMore: new Set(), sent };
-  const { more: slice, ...others } = slicesOf(source, fields);
+  const { more: slice, ...others } = slicesOf(source);
   if (isNotGiven(more)) return { source: encodeJson(others), fromMore: new Set(), sent };
   const inside = typeof more === 'string' ? more : slice!.text;
   const further = parseObject(inside, 'more', []);
@@ -147,7 +152,7 @@ function unfolded(text: string): Unfolded {
       throw invalid(`${name} is given twice, in more and beside it; give it once`);
   }
   return {
-    source: encodeJson({ ...others, ...slicesOf(inside, further) }),
+    source: encodeJson({ ...others, ...slicesOf(inside) }),
     fromMore: new Set(Object.keys(further)),
     sent,
   };
@@ -161,11 +166,12 @@ function unfolded(text: string): Unfolded {
  */
 function readFields(source: string, reads: Readonly<Record<string, Reads>>, raw: readonly string[] = []): Fields {
   const fields = source === 'null' ? {} : parseObject(source, 'arguments', raw);
+  const texts = source === 'null' ? new Map<string, string>() : membersOf(source);
   for (const [name, given] of Object.entries(fields)) {
     const kind = Object.hasOwn(reads, name) ? reads[name]! : 'text';
     const value = readValue(name, kind, given);
     if (typeof value === 'number') {
-      const literal = sliceAt(source, [name])!;
+      const literal = texts.get(name)!;
       if (!isExact(literal.startsWith('"') ? JSON.parse(literal) : literal)) throw inexact(name, literal);
     }
     if (kind === 'id' || kind === 'list') refuseMissingWord(name, value);
