@@ -285,6 +285,13 @@ test("names of JavaScript's own object members are fields like any other", () =>
   refused(() => readList('{"toString":1}'), 'toString');
 });
 
+test('a number that would be rounded is refused in an object, too', () => {
+  const event = '{"source":"mcp","server":"a","name":"b","arguments":{"id":12345678901234567890}}';
+  for (const value of [event, JSON.stringify(event)])
+    for (const fields of [`"event":${value}`, `"more":{"event":${value}}`])
+      refused(() => readSet(`{"wake_message":"x",${fields}}`), 'event must be a number of at most 15 digits');
+});
+
 test('an object in a text is refused when it nests too deep', () => {
   const check = `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`;
   refused(() => readSet(JSON.stringify({ wake_message: 'x', when: 'daily', check })), 'must not nest', 'of check');

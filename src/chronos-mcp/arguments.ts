@@ -50,6 +50,15 @@ function inexact(name: string, literal: string): ReveilleError {
   return invalid(`${name} must be a number of at most 15 digits; ${shown} cannot be read exactly`);
 }
 
+/** @throws ReveilleError for a number anywhere in the text that would be rounded */
+function refuseInexact(name: string, text: string): void {
+  const check = (_key: string, value: unknown, { source }: { readonly source?: string }) => {
+    if (typeof value === 'number' && source !== undefined && !isExact(source)) throw inexact(name, source);
+    return value;
+  };
+  JSON.parse(text, check as (key: string, value: unknown) => unknown);
+}
+
 /** JSON in a text, unless it is something else. */
 function jsonIn(text: string, isIt: (value: unknown) => boolean): unknown {
   try {
@@ -174,6 +183,7 @@ function readFields(source: string, reads: Readonly<Record<string, Reads>>, raw:
       const literal = texts.get(name)!;
       if (!isExact(literal.startsWith('"') ? JSON.parse(literal) : literal)) throw inexact(name, literal);
     }
+    if (isObject(value) && kind === 'object') refuseInexact(name, typeof given === 'string' ? given : texts.get(name)!);
     if (kind === 'id' || kind === 'list') refuseMissingWord(name, value);
     fields[name] = kind === 'object' ? withoutMissing(value) : value;
     if (fields[name] === undefined || (Object.hasOwn(NEUTRAL, name) && NEUTRAL[name] === value)) delete fields[name];

@@ -47,7 +47,13 @@ test('a server of several users requires a user, and refuses a name that leads e
 });
 
 test('a page that the alarms with a time fill names the next one, also when the newest event has a deadline', async () => {
-  const alarm = (id: string, next_fire_at?: string) => ({ id, label: id, status: 'active', kind: 'event', next_fire_at });
+  const alarm = (id: string, next_fire_at?: string) => ({
+    id,
+    label: id,
+    status: 'active',
+    kind: 'event',
+    next_fire_at,
+  });
   const timed = [alarm('a', '2030-01-01T00:00:00Z'), alarm('b', '2030-01-02T00:00:00Z')];
   const events = [timed[1]!, alarm('c')];
   const listAlarms = async ({ sort, limit = 0, cursor = '0' }: AlarmQuery) => {
@@ -65,7 +71,11 @@ test('a page that the alarms with a time fill names the next one, also when the 
   const tool = readChronosTools(TOOLS_FILE).get('alarm_list')!;
   const ids: string[] = [];
   for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-    const { structuredContent } = await forward(tool, JSON.stringify({ limit: 2, cursor }), new AbortController().signal);
+    const { structuredContent } = await forward(
+      tool,
+      JSON.stringify({ limit: 2, cursor }),
+      new AbortController().signal,
+    );
     const page = structuredContent as { alarms: { id: string }[]; next_cursor?: string };
     ids.push(...page.alarms.map(({ id }) => id));
     cursor = page.next_cursor;

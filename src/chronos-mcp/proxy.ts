@@ -109,8 +109,7 @@ async function soonest(
   const page = await client.listAlarms(query, { signal });
   const waiting = page.alarms.filter(({ next_fire_at }) => next_fire_at === undefined);
   const all = room === 0 ? alarms : [...alarms, ...waiting];
-  const next =
-    room === 0 ? page.count > 0 && WAITING : page.next_cursor !== undefined && WAITING + page.next_cursor;
+  const next = room === 0 ? page.count > 0 && WAITING : page.next_cursor !== undefined && WAITING + page.next_cursor;
   return { alarms: all, count: all.length, ...(next && { next_cursor: next }) };
 }
 
