@@ -206,7 +206,21 @@ test('an empty list of tools asks, and ["none"] is a turn without tools', () => 
   const tools = (list: string) => readSet(`{"wake_message":"x","when":"daily","more":{"tools":${list}}}`);
   refused(() => tools('[]'), 'omit `tools` for all, or write `["none"]` for a turn without tools');
   assert.deepEqual(tools('["none"]'), { wake_message: 'x', when: 'daily', tools: [] });
+  refused(() => readEdit('"more":{"tools":[]}'), 'name `tools` in `clear` for all');
   for (const word of ['null', 'undefined', 'nil']) refused(() => tools(`["${word}"]`), 'tools must not be the text');
+});
+
+test('what the time of an alarm decides is left out: a kind beside words or an event, a zone beside an instant', () => {
+  const read = (fields: object) => readSet(JSON.stringify({ wake_message: 'x', ...fields }));
+  const instant = { fire_at: '2999-01-01T00:00:00Z' };
+  assert.deepEqual(read({ kind: 'once', when: 'every day at 9' }), { wake_message: 'x', when: 'every day at 9' });
+  assert.deepEqual(read({ kind: 'once', more: { expect: { every: 'P1D' } } }), {
+    ...{ wake_message: 'x', expect: { every: 'P1D' } },
+  });
+  assert.deepEqual(read({ ...instant, timezone: 'Europe/Berlin' }), { wake_message: 'x', ...instant });
+  assert.deepEqual(read({ kind: 'cron', cron_expr: '@daily', timezone: 'Asia/Tokyo' }), {
+    ...{ kind: 'cron', wake_message: 'x', cron_expr: '@daily', timezone: 'Asia/Tokyo' },
+  });
 });
 
 test('more has further fields as text or object, and its errors name the field and a right example', () => {
@@ -224,6 +238,9 @@ test('more has further fields as text or object, and its errors name the field a
   refused(() => read({ more: {} }), 'more must not contain more');
   refused(() => read(`{"max_fires":${'9'.repeat(20)}}`), 'max_fires must be a number of at most 15 digits');
   refused(() => read('['.repeat(200)), 'nest');
+  const many = JSON.stringify(Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`field${at}`, at])));
+  refused(() => read(many), 'more must have at most 100 fields');
+  refused(() => readList(many), 'arguments must have at most 100 fields');
   refused(() => readSet('{"wake_message":"x","when":"daily","max_fires":"x"}'), 'right is, for example');
 });
 
@@ -282,6 +299,18 @@ test("names of JavaScript's own object members are fields like any other", () =>
   refused(() => readSet('{"kind":"once","wake_message":"x","__proto__":{"delay_seconds":1}}'), '__proto__');
   refused(() => readSet('{"kind":"once","wake_message":"x","constructor":1}'), 'constructor');
   refused(() => readList('{"toString":1}'), 'toString');
+});
+
+test('a number that would be rounded is refused in an object, too', () => {
+  const event = '{"source":"mcp","server":"a","name":"b","arguments":{"id":12345678901234567890}}';
+  for (const value of [event, JSON.stringify(event)])
+    for (const fields of [`"event":${value}`, `"more":{"event":${value}}`])
+      refused(() => readSet(`{"wake_message":"x",${fields}}`), 'event must be a number of at most 15 digits');
+});
+
+test('an object in a text is refused when it nests too deep', () => {
+  const check = `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`;
+  refused(() => readSet(JSON.stringify({ wake_message: 'x', when: 'daily', check })), 'must not nest', 'of check');
 });
 
 test('arguments that are no object are refused', () => {

@@ -19,10 +19,10 @@ import {
   isExact,
   isNumberLiteral,
   isObject,
+  membersOf,
   parseJsonObject,
   RawJson,
   refuseDeepNesting,
-  sliceAt,
 } from '../wire/json.ts';
 import { parseOrThrow, showValue } from '../wire/validate.ts';
 import { EXAMPLES, HELP_TOPICS, type HelpTopic } from './help.ts';
@@ -48,6 +48,15 @@ const invalid = (message: string) => new ReveilleError('invalid_request', messag
 function inexact(name: string, literal: string): ReveilleError {
   const shown = literal.length > 60 ? `${literal.slice(0, 60)}…` : literal;
   return invalid(`${name} must be a number of at most 15 digits; ${shown} cannot be read exactly`);
+}
+
+/** @throws ReveilleError for a number anywhere in the text that would be rounded */
+function refuseInexact(name: string, text: string): void {
+  const check = (_key: string, value: unknown, { source }: { readonly source?: string }) => {
+    if (typeof value === 'number' && source !== undefined && !isExact(source)) throw inexact(name, source);
+    return value;
+  };
+  JSON.parse(text, check as (key: string, value: unknown) => unknown);
 }
 
 /** JSON in a text, unless it is something else. */
@@ -86,6 +95,7 @@ function readValue(name: string, reads: Reads, value: unknown): unknown {
     if (!isExact(value)) throw inexact(name, value);
     return Number(value);
   }
+  if (reads === 'object' || reads === 'list') refuseDeepNesting(value, name);
   if (reads === 'object') return jsonIn(value, isObject);
   return reads === 'list' ? jsonIn(value, Array.isArray) : value;
 }
@@ -114,16 +124,21 @@ function withoutMissing(value: unknown): unknown {
   return given.length === 0 && members.length > 0 ? undefined : Object.fromEntries(given);
 }
 
+/** More than an alarm has. Each field costs time, and the callers share a process. */
+const FIELDS_MAX = 100;
+
 /** Parses the text of an object. @param what its name in messages */
 function parseObject(source: string, what: string, raw: readonly string[]): Fields {
   refuseDeepNesting(source, what);
-  if (!isObject(jsonIn(source, isObject)))
+  const value = jsonIn(source, isObject);
+  if (!isObject(value))
     throw invalid(`${what} must be a JSON object, such as {"max_fires": 3} (got ${showValue(source)})`);
+  if (Object.keys(value).length > FIELDS_MAX) throw invalid(`${what} must have at most ${FIELDS_MAX} fields`);
   return parseJsonObject(source, raw);
 }
 
-const slicesOf = (source: string, fields: Fields) =>
-  Object.fromEntries(Object.keys(fields).map((name) => [name, new RawJson(sliceAt(source, [name])!)]));
+const slicesOf = (source: string) =>
+  Object.fromEntries([...membersOf(source)].map(([name, text]) => [name, new RawJson(text)]));
 
 type Unfolded = { source: string; fromMore: ReadonlySet<string>; sent: readonly string[] };
 
@@ -134,7 +149,7 @@ function unfolded(text: string): Unfolded {
   const sent = Object.keys(fields);
   const { more } = fields;
   if (!Object.hasOwn(fields, 'more')) return { source, fromMore: new Set(), sent };
-  const { more: slice, ...others } = slicesOf(source, fields);
+  const { more: slice, ...others } = slicesOf(source);
   if (isNotGiven(more)) return { source: encodeJson(others), fromMore: new Set(), sent };
   const inside = typeof more === 'string' ? more : slice!.text;
   const further = parseObject(inside, 'more', []);
@@ -144,7 +159,7 @@ function unfolded(text: string): Unfolded {
       throw invalid(`${name} is given twice, in more and beside it; give it once`);
   }
   return {
-    source: encodeJson({ ...others, ...slicesOf(inside, further) }),
+    source: encodeJson({ ...others, ...slicesOf(inside) }),
     fromMore: new Set(Object.keys(further)),
     sent,
   };
@@ -158,13 +173,15 @@ function unfolded(text: string): Unfolded {
  */
 function readFields(source: string, reads: Readonly<Record<string, Reads>>, raw: readonly string[] = []): Fields {
   const fields = source === 'null' ? {} : parseObject(source, 'arguments', raw);
+  const texts = source === 'null' ? new Map<string, string>() : membersOf(source);
   for (const [name, given] of Object.entries(fields)) {
     const kind = Object.hasOwn(reads, name) ? reads[name]! : 'text';
     const value = readValue(name, kind, given);
     if (typeof value === 'number') {
-      const literal = sliceAt(source, [name])!;
+      const literal = texts.get(name)!;
       if (!isExact(literal.startsWith('"') ? JSON.parse(literal) : literal)) throw inexact(name, literal);
     }
+    if (isObject(value) && kind === 'object') refuseInexact(name, typeof given === 'string' ? given : texts.get(name)!);
     if (kind === 'id' || kind === 'list') refuseMissingWord(name, value);
     fields[name] = kind === 'object' ? withoutMissing(value) : value;
     if (fields[name] === undefined || (Object.hasOwn(NEUTRAL, name) && NEUTRAL[name] === value)) delete fields[name];
@@ -256,10 +273,21 @@ function check(schema: z.ZodType, fields: Fields, fromMore: ReadonlySet<string>)
 }
 
 /** The list of tools of a turn. An empty one may mean all of them or none. */
-function readTools({ tools }: Fields): unknown {
+function readTools({ tools }: Fields, isNew: boolean): unknown {
+  const forAll = isNew ? 'omit `tools` for all' : 'name `tools` in `clear` for all';
   if (Array.isArray(tools) && tools.length === 0)
-    throw invalid('tools must not be empty; omit `tools` for all, or write `["none"]` for a turn without tools');
+    throw invalid(`tools must not be empty; ${forAll}, or write \`["none"]\` for a turn without tools`);
   return isNoTools(tools) ? [] : tools;
+}
+
+/** A new alarm without what its time decides: strict clients send a kind, and models a zone beside an instant. */
+function withoutDecided({ kind, timezone, ...fields }: Fields): Fields {
+  const isGiven = (...names: string[]) => names.some((name) => fields[name] !== undefined);
+  return {
+    ...(kind !== undefined && !isGiven('when', 'event', 'after', 'expect') && { kind }),
+    ...fields,
+    ...(timezone !== undefined && (isGiven('when') || !isGiven('fire_at', 'delay_seconds')) && { timezone }),
+  };
 }
 
 /**
@@ -279,11 +307,10 @@ export function readSet(source: string, inSchema: ReadonlySet<string>): AlarmSet
     if (topic === undefined) throw invalid(`help must be one of ${HELP_TOPICS.join(', ')} (got ${showValue(help)})`);
     return { asks: 'help', topic };
   }
-  if (Object.hasOwn(given, 'tools') && !isNotGiven(given.tools)) given.tools = readTools(given);
-  if (isNotGiven(given.alarm_id ?? null)) {
-    const { alarm_id: _, ...fields } = withoutNotGiven(given);
-    // The words decide; a strict client sends a kind as well.
-    if (fields.when !== undefined) delete fields.kind;
+  const isNew = isNotGiven(given.alarm_id ?? null);
+  if (Object.hasOwn(given, 'tools') && !isNotGiven(given.tools)) given.tools = readTools(given, isNew);
+  if (isNew) {
+    const { alarm_id: _, ...fields } = withoutDecided(withoutNotGiven(given));
     if (Array.isArray(fields.clear) && fields.clear.length === 0) delete fields.clear;
     for (const name of ['action', 'clear'])
       if (fields[name] !== undefined)

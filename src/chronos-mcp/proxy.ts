@@ -89,8 +89,13 @@ async function changeAlarm(
 
 /** When a new alarm would fire. */
 async function previewOf(client: ChronosClient, fields: AlarmPreviewBody, signal: AbortSignal): Promise<object> {
-  const { left_out: leftOut, ...preview } = await client.previewAlarm({ ...fields, count: PREVIEWED }, { signal });
-  return { ...preview, ...(leftOut && { left_out: leftOut.slice(0, PREVIEWED) }) };
+  const preview = await client.previewAlarm({ ...fields, count: PREVIEWED }, { signal });
+  const { kind, reading, occurrences, left_out: leftOut, notes } = preview;
+  return {
+    ...{ kind, reading, occurrences },
+    ...(leftOut && { left_out: leftOut.slice(0, PREVIEWED) }),
+    ...(notes.length > 0 && { notes }),
+  };
 }
 
 /** A page of alarms with the soonest first, and the ones without a time last. */
@@ -338,9 +343,10 @@ export function forwarderOf(forwarding: Forwarding): ToolForwarder {
       case 'alarm_cancel': {
         const { alarm_id: given } = readCancel(source);
         const client = await connect(user);
-        return boundedAlarm(
-          await client.cancelAlarm(await alarmIdOf(client, given, { remedy: FINDS, signal }), { signal }),
-        );
+        const id = await alarmIdOf(client, given, { remedy: FINDS, signal });
+        // Not the whole alarm: a client may be allowed to write, and not to read.
+        const { label, status, in_flight } = await client.cancelAlarm(id, { signal });
+        return { id, ...(label !== '' && { label }), status, ...(in_flight && { in_flight }) };
       }
     }
   };

@@ -538,11 +538,16 @@ async function beginningWith(client: Lister, prefix: string, options: CallOption
   return found;
 }
 
+/** The longest text that a search takes, and that a label can be. */
+const LABEL_MAX = 200;
+
 /** Alarms with this label: active ones, else paused or failed ones, else finished ones. */
 async function labelled(client: Lister, label: string, options: CallOptions): Promise<AlarmView[]> {
+  if (label.length > LABEL_MAX) return [];
   for (const status of [...PRESENT, undefined]) {
-    const those = await Array.fromAsync(eachAlarm(client, { status }, options));
-    const found = those.filter((alarm) => alarm.label === label);
+    const found: AlarmView[] = [];
+    for await (const alarm of eachAlarm(client, { status, text: label }, options))
+      if (alarm.label === label) found.push(alarm);
     if (found.length > 0) return found;
   }
   return [];

@@ -103,12 +103,9 @@ const SDK_ACCEPT = 'application/json, text/event-stream';
 async function answerText(response: Response): Promise<string> {
   const text = await response.text();
   if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return text;
-  return (
-    text
-      .match(/^data: .*$/gm)
-      ?.at(-1)
-      ?.slice('data: '.length) ?? ''
-  );
+  // Only a line feed ends a line of the SDK. JSON may contain the other ends, such as U+2028.
+  const data = text.split('\n').filter((line) => line.startsWith('data: '));
+  return data.at(-1)?.slice('data: '.length) ?? '';
 }
 
 /** Replaces a text in a body of JSON or of events, line by line: a chunk may end inside the text. */

@@ -440,7 +440,7 @@ export const alarmListSchema = z.object({
 });
 
 /** Alarms of which the wakes of a day are counted at most. */
-export const TOTALS_MAX = 10_000;
+export const TOTALS_MAX = 1_000;
 
 /** The load of an owner's alarms. */
 export const alarmTotalsSchema = z.object({

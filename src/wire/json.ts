@@ -155,6 +155,12 @@ export function sliceAt(text: string, path: readonly string[]): string | undefin
   return text.slice(start, end);
 }
 
+/** The source text of each member of an object in well-formed JSON, read once. */
+export function membersOf(text: string): Map<string, string> {
+  const members = memberSlices(text, skipWhitespace(text, 0));
+  return new Map([...members].map(([name, { start, end }]) => [name, text.slice(start, end)]));
+}
+
 /**
  * The source text of each element of a JSON array.
  *

@@ -463,3 +463,18 @@ test('arguments of the reduced schema are restored to those of the original', ()
     { numRuns: rounds(200, 5000) },
   );
 });
+
+test('a schema that nests too deep for the stack is a text', () => {
+  let items: object = { type: 'string' };
+  for (let level = 0; level < 20_000; level++) items = { type: 'array', items };
+  const { schema, restore } = providerSafe(object({ x: items }));
+  assert.deepEqual(Object.keys(schema.properties as object), ['arguments']);
+  assert.deepEqual(restore({ arguments: '{"x":[]}' }), { x: [] });
+});
+
+test('a schema that merges many members many times is not followed to its end', () => {
+  const properties = Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`p${at}`, { type: 'string' }]));
+  const x = { allOf: Array.from({ length: 700 }, () => ({ $ref: '#/$defs/large' })) };
+  const { schema } = providerSafe(object({ x }, { $defs: { large: { properties } } }));
+  assert.equal((schema.properties as { x: { type: string } }).x.type, 'string');
+});

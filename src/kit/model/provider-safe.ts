@@ -35,6 +35,8 @@ const LEVELS_MAX = 5;
 const PLACES_MAX = 200;
 /** Schemas that are followed for one tool. References can make a small document exponentially large. */
 const STEPS_MAX = 5000;
+/** Members that are merged in the time of one step. */
+const MEMBERS_PER_STEP = 20;
 const ENUM_MAX = 250;
 const ENUM_CHARACTERS_MAX = 4096;
 const ALTERNATIVES_MAX = 64;
@@ -146,6 +148,8 @@ function formsOf(given: unknown, context: Context, refs: readonly string[], leve
     forms = forms.flatMap((outer) =>
       (others as Form[][]).flat().flatMap((inner) => {
         const schema = merged(inner.schema, outer.schema);
+        const { properties } = schema ?? {};
+        context.stepsLeft -= isObject(properties) ? Math.ceil(Object.keys(properties).length / MEMBERS_PER_STEP) : 0;
         return schema === undefined ? [] : [{ schema, refs: [...new Set([...outer.refs, ...inner.refs])] }];
       }),
     );
@@ -485,6 +489,16 @@ function safeWithin(root: Schema, descriptionMax: number): SafeParameters {
  */
 export function providerSafe(inputSchema: object): SafeParameters {
   const root = inputSchema as Schema;
+  try {
+    return smallestOf(root);
+  } catch (thrown) {
+    // A schema that nests too deep for the stack, of any of its readers.
+    if (!(thrown instanceof RangeError)) throw thrown;
+    return wholeAsText({}, { root: {}, descriptionMax: DESCRIPTION_MAX, placesLeft: 0, stepsLeft: STEPS_MAX });
+  }
+}
+
+function smallestOf(root: Schema): SafeParameters {
   const sizeOf = ({ schema }: SafeParameters) => JSON.stringify(schema).length;
   const safe = safeWithin(root, DESCRIPTION_MAX);
   if (sizeOf(safe) <= SCHEMA_MAX) return safe;

@@ -77,7 +77,6 @@ for (const era of ['2025', '2026-07-28'] as const) {
       const id = String(structured(result).id);
       const cancelled = await call('alarm_cancel', { alarm_id: id });
       assert.equal(structured(cancelled).status, 'cancelled');
-      assert.match(textOf(cancelled), new RegExp(BIG));
       const { alarms } = structured(await call('alarm_list', { status: 'cancelled' }));
       assert.deepEqual(
         (alarms as { id: string }[]).map((view) => view.id),

@@ -76,7 +76,7 @@ test('of very many alarms, those due first are counted, and the answer says so',
   const identity = agentIdentity('ada', generateKey());
   const client = createChronosClient({ url, token: TRANSPORT, identity });
   const now = clock.now();
-  const due = Array.from({ length: 10_001 }, (_, n) => {
+  const due = Array.from({ length: 1_001 }, (_, n) => {
     const id = `019ed2b4-7c11-7000-8000-${String(n).padStart(12, '0')}`;
     const alarm = draftAlarm(createInput({ kind: 'once', delay_seconds: 60 + n }), {
       id,
@@ -86,6 +86,6 @@ test('of very many alarms, those due first are counted, and the answer says so',
     });
     return { alarm, occurrence: firstOccurrence(alarm, now, LIMITS) };
   });
-  await Promise.all(due.map((entry) => store.create(entry, { maxActive: 20_000 })));
-  assert.deepEqual(await client.alarmTotals(), { active: 10_001, wakes_per_day: 10_000, at_least: true });
+  await Promise.all(due.map((entry) => store.create(entry, { maxActive: 2_000 })));
+  assert.deepEqual(await client.alarmTotals(), { active: 1_001, wakes_per_day: 1_000, at_least: true });
 });

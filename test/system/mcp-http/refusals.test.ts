@@ -5,7 +5,7 @@ import { request } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { exportSPKI, generateKeyPair } from 'jose';
 import { sharedOwner } from '../../support/temporary.ts';
-import { type McpHttpBench, startIssuer, startMcpHttp } from './mcp-http-bench.ts';
+import { type McpHttpBench, startIssuer, startMcpHttp, type ToolResult } from './mcp-http-bench.ts';
 
 const now = () => Math.floor(Date.now() / 1000);
 const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -271,6 +271,17 @@ describe('tokens', () => {
     const { status, headers: answer } = await bench.send('/mcp/chronos/', { method: 'POST', body });
     assert.equal(status, 401);
     assert.match(answer.get('www-authenticate')!, /oauth-protected-resource\/mcp\/chronos"/);
+  });
+
+  test('an answer without a stream is whole when its texts contain other line ends', async () => {
+    const bearer = await bench.token();
+    const message = 'a\u2028data: 42';
+    await bench.tool('alarm_set', { wake_message: message, label: 'lines', when: 'in 2 hours' }, bearer);
+    const params = { name: 'alarm_list', arguments: { text: 'lines', full: true } };
+    const { text } = await bench.call('tools/call', params, { bearer, headers: { accept: 'application/json' } });
+    const { result } = JSON.parse(text) as { result: ToolResult };
+    const [alarm] = result.structuredContent.alarms as { wake_message: string }[];
+    assert.equal(alarm?.wake_message, message);
   });
 
   test('an answer has the type that the client reads', async () => {

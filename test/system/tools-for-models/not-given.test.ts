@@ -163,7 +163,7 @@ async function examine(t: TestContext, server: Server): Promise<void> {
       const where = `${tool}: ${field} ${JSON.stringify(spelling)}`;
       const right = expected(field, spelling, isRequired);
       if (cell !== right) wrong.push(`${where} is ${cell} instead of ${right}: ${outcome.error ?? ''}`);
-      // The model needs the name to mend its call.
+      // The model needs the name to correct its call.
       if (cell === 'refused' && !String(outcome.error).includes(field)) wrong.push(`${where}: ${outcome.error}`);
     }
     row([tool, field, ...cells]);

@@ -117,7 +117,10 @@ test('an alarm for tools that the agent does not have is refused when Neo sets i
     { alarm_id: 'a', more: { tools: ['web_search'] } },
     { alarm_id: 'a', clear: ['tools'] },
     { alarm_id: 'a', clear: '["tools"]' },
+    { alarm_id: 'a', clear: '["\\u0074ools"]' },
     { alarm_id: 'a', more: { clear: ['tools'] } },
+    { alarm_id: 'a', more: { clear: '["\\u0074ools"]' } },
+    { alarm_id: 'a', more: { run: { argv: ['true'] } } },
     { more: { alarm_id: null, wake_message: 'x' } },
   ];
   for (const args of wider)

@@ -8,21 +8,25 @@ import { type ToolSurface, textAnswer } from './surface.ts';
 const quotedNames = (names: readonly string[]) => names.map((name) => JSON.stringify(name)).join(', ');
 
 /** Fields of an alarm that reach its turn. */
-const OF_THE_TURN = ['wake_message', 'payload', 'label', 'tools'];
+const OF_THE_TURN = ['wake_message', 'payload', 'label', 'tools', 'run'];
 
 /** How `alarm_set` names a turn without tools. */
 export const isNoTools = (tools: unknown): boolean =>
   Array.isArray(tools) && tools.length === 1 && String(tools[0]).toLowerCase() === 'none';
 
+/** A value as the server reads it: a text is JSON if it can be. */
+function readAsJson(value: unknown): unknown {
+  try {
+    return typeof value === 'string' ? JSON.parse(value) : value;
+  } catch {
+    return value;
+  }
+}
+
 /** What a call of `alarm_set` gives, with the fields of `more`. The server refuses a field that is in both. */
 export function givenToAlarm({ more, ...args }: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  try {
-    const further: unknown = typeof more === 'string' ? JSON.parse(more) : more;
-    return isObject(further) ? { ...args, ...further } : args;
-  } catch {
-    // The server refuses it.
-    return args;
-  }
+  const further = readAsJson(more);
+  return isObject(further) ? { ...args, ...further } : args;
 }
 
 /**
@@ -38,7 +42,7 @@ export function widerAlarm(
 ): string | undefined {
   const limit = terms?.tools;
   const { alarm_id: id, clear } = args;
-  const cleared = JSON.stringify(clear ?? []);
+  const cleared = JSON.stringify(readAsJson(clear) ?? []);
   const isNew = id === undefined || id === null || id === '';
   const isOfTheTurn = OF_THE_TURN.some((name) => args[name] !== undefined || cleared.includes(name));
   if (limit === undefined || !(isNew || isOfTheTurn)) return undefined;
