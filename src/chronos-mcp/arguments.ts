@@ -280,11 +280,13 @@ function readTools({ tools }: Fields, isNew: boolean): unknown {
   return isNoTools(tools) ? [] : tools;
 }
 
+const isKind = (value: unknown) => ALARM_KINDS.some((kind) => kind === value);
+
 /** A new alarm without what its time decides: strict clients send a kind, and models a zone beside an instant. */
 function withoutDecided({ kind, timezone, ...fields }: Fields): Fields {
   const isGiven = (...names: string[]) => names.some((name) => fields[name] !== undefined);
   return {
-    ...(kind !== undefined && !isGiven('when', 'event', 'after', 'expect') && { kind }),
+    ...(kind !== undefined && !(isKind(kind) && isGiven('when', 'event', 'after', 'expect')) && { kind }),
     ...fields,
     ...(timezone !== undefined && (isGiven('when') || !isGiven('fire_at', 'delay_seconds')) && { timezone }),
   };

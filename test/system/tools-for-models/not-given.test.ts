@@ -39,6 +39,9 @@ const OTHERS: Readonly<Record<string, Cell>> = {
   'payload {}': 'taken',
   'clear []': 'not given',
   'more {}': 'not given',
+  // Of strict clients, which send every argument.
+  'action "none"': 'not given',
+  'help "none"': 'not given',
   'catch_up "none"': 'taken',
   // No channels.
   'deliver []': 'taken',
@@ -133,7 +136,7 @@ async function trialsOf(server: Server): Promise<Trial[]> {
     const edit = async (given: Args) => set({ alarm_id: await create(daily), ...changed, ...given });
     trials.push(trial('alarm_set with alarm_id', field, false, edit));
   }
-  const topics = alarm_set!.properties.help!.description.matchAll(/([a-z]+): /g);
+  const topics = alarm_set!.properties.help!.description.matchAll(/\b([a-z]+): /g);
   for (const [, help] of topics) {
     const { structuredContent } = await server.call('alarm_set', { help });
     for (const field of Object.keys(structuredContent.fields as Args)) {
