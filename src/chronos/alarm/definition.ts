@@ -361,7 +361,10 @@ function applyLimits(
   const after = pending ?? now;
   const first = alarm.kind === 'once' ? onlyOccurrence(alarm) : firstOfSeries(alarm, after, now, rules);
   const isDue = current !== undefined && (current.attempt > 0 || current.scheduledFor <= now);
-  return isDue ? { alarm, occurrences: state.occurrences } : restartSchedule(state, alarm, first);
+  if (!isDue) return restartSchedule(state, alarm, first);
+  const due = { alarm, occurrences: state.occurrences };
+  // With another jitter, the fires of a backfill would have the ids of delivered ones.
+  return alarm.jitterSeconds === state.alarm.jitterSeconds ? due : withoutBackfill(due);
 }
 
 /** Makes deferred occurrences due. */

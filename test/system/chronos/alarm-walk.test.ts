@@ -306,6 +306,18 @@ class Walk {
   }
 }
 
+test('an edit of the jitter ends a backfill, also while a fire is due', () => {
+  const walk = new Walk({ kind: 'cron', cron_expr: '@every 45s', max_fires: 4 });
+  const taken = { do: 'settle', outcome: 'delivered' } as const;
+  const steps: Step[] = [
+    ...[{ do: 'pass', ms: 89_999 } as const, { do: 'claim' } as const, taken, { do: 'claim' } as const, taken],
+    ...[{ do: 'edit', body: { jitter_seconds: 30 } } as const, { do: 'backfill' } as const],
+    ...[{ do: 'pass', ms: 60_465 } as const, { do: 'edit', body: { jitter_seconds: null } } as const],
+    ...[1, 2, 3].flatMap((): Step[] => [{ do: 'claim' }, taken]),
+  ];
+  for (const step of steps) walk.step(step);
+});
+
 test('for every action of its owner and every outcome of its deliveries, an alarm keeps its invariants', () => {
   fc.assert(
     fc.property(fc.constantFrom(...creations), fc.array(steps, { maxLength: 60, size: 'max' }), (body, walk) => {
