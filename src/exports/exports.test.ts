@@ -91,8 +91,11 @@ test('a tool previews an alarm without setting it', async () => {
   const { alarm_set } = alarmTools({ home: installation.home.path });
   const { count } = await installation.client.listAlarms();
   const given = { when: 'every weekday at 9', timezone: 'Europe/Berlin', dry_run: true };
-  const { text, occurrences, id, note } = await alarm_set.execute(given);
-  assert.deepEqual([text, (occurrences as unknown[]).length], ['every weekday at 09:00 in Europe/Berlin', 5]);
+  const { reading, occurrences, id, note } = await alarm_set.execute(given);
+  assert.deepEqual(
+    [(reading as { text: string }).text, (occurrences as unknown[]).length],
+    ['every weekday at 09:00 in Europe/Berlin', 5],
+  );
   assert.deepEqual([id, note], [undefined, undefined]);
   assert.equal((await installation.client.listAlarms()).count, count);
 });
