@@ -137,14 +137,17 @@ function parseObject(source: string, what: string, raw: readonly string[]): Fiel
   return parseJsonObject(source, raw);
 }
 
+/** Arguments that are `null` are none. */
+const objectText = (given: string) => (given === 'null' ? '{}' : given);
+
 const slicesOf = (source: string) =>
   Object.fromEntries([...membersOf(source)].map(([name, text]) => [name, new RawJson(text)]));
 
 type Unfolded = { source: string; fromMore: ReadonlySet<string>; sent: readonly string[] };
 
 /** The source text of the arguments with the fields of `more` among them, the names of these, and the names beside them. */
-function unfolded(text: string): Unfolded {
-  const source = text === 'null' ? '{}' : text;
+function unfolded(given: string): Unfolded {
+  const source = objectText(given);
   const fields = parseObject(source, 'arguments', []);
   const sent = Object.keys(fields);
   const { more } = fields;
@@ -168,20 +171,22 @@ function unfolded(text: string): Unfolded {
 /**
  * Parses the arguments of a call, and reads what a model wrote as text.
  *
- * @param source well-formed JSON, as the client sent it; `null` is an empty object
+ * @param given well-formed JSON, as the client sent it
  * @param raw fields of any JSON; they are returned as source text
  */
-function readFields(source: string, reads: Readonly<Record<string, Reads>>, raw: readonly string[] = []): Fields {
-  const fields = source === 'null' ? {} : parseObject(source, 'arguments', raw);
-  const texts = source === 'null' ? new Map<string, string>() : membersOf(source);
-  for (const [name, given] of Object.entries(fields)) {
+function readFields(given: string, reads: Readonly<Record<string, Reads>>, raw: readonly string[] = []): Fields {
+  const source = objectText(given);
+  const fields = parseObject(source, 'arguments', raw);
+  const texts = membersOf(source);
+  for (const [name, written] of Object.entries(fields)) {
     const kind = Object.hasOwn(reads, name) ? reads[name]! : 'text';
-    const value = readValue(name, kind, given);
+    const value = readValue(name, kind, written);
     if (typeof value === 'number') {
       const literal = texts.get(name)!;
       if (!isExact(literal.startsWith('"') ? JSON.parse(literal) : literal)) throw inexact(name, literal);
     }
-    if (isObject(value) && kind === 'object') refuseInexact(name, typeof given === 'string' ? given : texts.get(name)!);
+    if (isObject(value) && kind === 'object')
+      refuseInexact(name, typeof written === 'string' ? written : texts.get(name)!);
     if (kind === 'id' || kind === 'list') refuseMissingWord(name, value);
     fields[name] = kind === 'object' ? withoutMissing(value) : value;
     if (fields[name] === undefined || (Object.hasOwn(NEUTRAL, name) && NEUTRAL[name] === value)) delete fields[name];

@@ -322,8 +322,7 @@ export function forwarderOf(forwarding: Forwarding): ToolForwarder {
     if (own) fields.conversation_id = own.id;
     const sent = client.createAlarm(fields as AlarmCreateBody, { signal });
     const answer = await (isDefault ? sent.catch((thrown) => refuseOtherConversation(thrown, fields)) : sent);
-    const { agent, ...more } = (await beside(client, user, signal)) as { agent?: string };
-    return { ...answer, ...(agent !== undefined && { agent }), ...wakes(fields, own?.note, newConversation), ...more };
+    return { ...answer, ...wakes(fields, own?.note, newConversation), ...(await beside(client, user, signal)) };
   };
 
   const answerOf = async (
